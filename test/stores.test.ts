@@ -28,6 +28,14 @@ describe("the store of version 1", () => {
       const now = (JSON.parse(text) as { incidents: Incident[] }).incidents;
       expect(now.map(answerOf)).toEqual(before.map(answerOf));
       expect(now.map(({ state }) => state)).toEqual(["confirmed", "resolved"]);
+      const paged: string[] = [];
+      for (let from: string | null = ""; from !== null && paged.length < 9;) {
+        const page = await service.get(`/api/v1/incidents?most=1${from}`);
+        const answer = JSON.parse(page.text) as { incidents: Incident[]; next: string | null };
+        paged.push(...answer.incidents.map(({ id }) => id));
+        from = answer.next && `&before=${encodeURIComponent(answer.next)}`;
+      }
+      expect(paged).toEqual(now.map(({ id }) => id));
       for (const { id } of before)
         expect((await service.get(`/api/v1/incidents/${id}/picture`)).status).toBe(200);
       const { text: report } = await service.get(`/api/v1/incidents/${before[0]!.id}/report`);

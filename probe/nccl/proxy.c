@@ -115,6 +115,8 @@ void *fl_proxy_step_started(void *parent, int step) {
   if (place < 0) {
     uint64_t begun = atomic_load_explicit(&connection->begun, memory_order_relaxed);
     place = (int)(begun % PLACES);
+    /* More at once than there are places: the one that was here is no longer followed. */
+    if (atomic_load_explicit(&connection->states[place], memory_order_relaxed) == ST_SEND_WAIT) wire_left(&wires[index]);
     progress[index][place] = (Step){.op = parent, .step = step};
     atomic_store_explicit(&connection->states[place], connection->isSend ? ST_SEND_GPU_WAIT : ST_RECV_WAIT,
                           memory_order_relaxed);

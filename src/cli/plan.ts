@@ -142,7 +142,7 @@ async function tell(
   flags: PlanOutput,
   head: readonly string[],
 ): Promise<number> {
-  const bound = `worst case, however long the fault lasts: ${plan.bound.toFixed(1)} times the loss of the best choice in hindsight`;
+  const bound = `however long the fault lasts, this loses at most ${plan.bound.toFixed(1)} times as much as knowing its length from the start`;
   return await answer(io, flags, { schema: "faultline.plan/1", ...plan }, [
     ...head,
     ...planLines(plan),

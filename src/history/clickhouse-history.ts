@@ -14,7 +14,7 @@ import {
 import { CREATE_TABLES, type Table, TABLES } from "./clickhouse-schema.ts";
 import { sqlCount, sqlNumber, sqlText } from "./clickhouse-text.ts";
 import { groupWrites } from "./group-writes.ts";
-import type { AuditRow, History, JobRow, Offender } from "./history.ts";
+import type { AuditRow, History, JobRow, Offender, RowAt } from "./history.ts";
 import { RowWriter } from "./row-binary.ts";
 import {
   bound,
@@ -126,12 +126,13 @@ export async function openClickHouseHistory(
         bytes.texts(row.causes).text(row.text).uint64(firstWins(versions.next()));
         await incidents.put(bytes.written());
       },
-      async incidents({ ids, job, jobs, open, sinceMs, machine, most }) {
+      async incidents({ ids, job, jobs, open, sinceMs, machine, before, most }) {
         if (ids?.length === 0) return [];
         const where = ["1"];
         if (open === true) where.push("s != 'resolved'");
         if (sinceMs !== undefined) where.push(`o >= ${sqlNumber(bound(sinceMs))}`);
         if (machine !== undefined) where.push(`has(m, ${sqlText(keyText(machine))})`);
+        if (before) where.push(behind("o", before));
         const ofJob = job === undefined ? "1" : `job = ${sqlText(keyText(job))}`;
         const which = ids ? `id IN (${ids.map((id) => sqlText(keyText(id))).join()})` : "1";
         const whose = `${which} AND ${ofJob} AND ${jobFits(jobs)}`;
@@ -159,10 +160,7 @@ export async function openClickHouseHistory(
         if (incident !== undefined) where.push(`i = ${sqlText(keyText(incident))}`);
         if (jobs) where.push(`i IN (SELECT id FROM ${TABLES.incidents} WHERE ${jobFits(jobs)})`);
         if (sinceMs !== undefined) where.push(`t >= ${sqlNumber(bound(sinceMs))}`);
-        if (before) {
-          const at = sqlNumber(bound(before.atMs));
-          where.push(`(t < ${at} OR (t = ${at} AND id < ${sqlText(keyText(before.id))}))`);
-        }
+        if (before) where.push(behind("t", before));
         return await read<AuditRow>(
           `SELECT d FROM (
              SELECT id, argMax(document, version) AS d, argMax(at_ms, version) AS t, argMax(incident, version) AS i
@@ -270,6 +268,12 @@ export async function openClickHouseHistory(
  */
 function jobFits(jobs: readonly string[] | undefined): string {
   return jobs ? `match(job, ${sqlText(patternsExpression(jobs))})` : "1";
+}
+
+/** What comes behind a row, the newest first. */
+function behind(column: string, { atMs, id }: RowAt): string {
+  const at = sqlNumber(bound(atMs));
+  return `(${column} < ${at} OR (${column} = ${at} AND id < ${sqlText(keyText(id))}))`;
 }
 
 function latestOf(where: string, having: string): string {

@@ -5,7 +5,7 @@ import type { Incident } from "../model/incident.ts";
 import { openFile, type DuckDbOptions } from "./duckdb-file.ts";
 import type { HighestByRun, Write } from "./duckdb-write.ts";
 import { groupWrites } from "./group-writes.ts";
-import type { AuditRow, IterationRows, JobRow, LocalStore, Offender } from "./history.ts";
+import type { AuditRow, IterationRows, JobRow, LocalStore, Offender, RowAt } from "./history.ts";
 import {
   bound,
   documentText,
@@ -92,7 +92,7 @@ export async function openDuckDbHistory(
       ),
     putIncident: async (incident) =>
       await writes.put({ to: "incidents", row: storedIncident(incident) }),
-    async incidents({ ids, job, jobs, open, sinceMs, machine, most }) {
+    async incidents({ ids, job, jobs, open, sinceMs, machine, before, most }) {
       const values: Value[] = [];
       const value = (v: Value): string => `$${values.push(v)}`;
       const where: string[] = [];
@@ -101,6 +101,7 @@ export async function openDuckDbHistory(
       if (machine !== undefined) {
         where.push(`list_contains(machines, ${value(keyText(machine))})`);
       }
+      if (before) where.push(behind("opened_ms", before, value));
       const whose = ["true"];
       if (ids) whose.push(`id IN (SELECT unnest(${value(ids.map(keyText))}))`);
       if (job !== undefined) whose.push(`job = ${value(keyText(job))}`);
@@ -130,10 +131,7 @@ export async function openDuckDbHistory(
           `incident IN (SELECT id FROM incidents WHERE regexp_matches(job, ${value(patternsExpression(jobs))}))`,
         );
       if (sinceMs !== undefined) where.push(`at_ms >= ${value(bound(sinceMs))}`);
-      if (before) {
-        const at = value(bound(before.atMs));
-        where.push(`(at_ms < ${at} OR (at_ms = ${at} AND id < ${value(keyText(before.id))}))`);
-      }
+      if (before) where.push(behind("at_ms", before, value));
       return await documents<AuditRow>(
         `SELECT document FROM audit WHERE ${where.join(" AND ")}
          ORDER BY at_ms DESC, id DESC LIMIT ${rowLimit(most, 1000)}`,
@@ -245,6 +243,12 @@ export async function openDuckDbHistory(
       await closing;
     },
   };
+}
+
+/** What comes behind a row, the newest first. */
+function behind(column: string, { atMs, id }: RowAt, value: (v: Value) => string): string {
+  const at = value(bound(atMs));
+  return `(${column} < ${at} OR (${column} = ${at} AND id < ${value(keyText(id))}))`;
 }
 
 function columns(rows: readonly unknown[][]): IterationRows {

@@ -32,14 +32,19 @@ export interface AuditRow {
   readonly detail: string;
 }
 
+/** Where a page ends: the next holds what is older, or of the same moment with a smaller id. */
+export interface RowAt {
+  readonly atMs: number;
+  readonly id: string;
+}
+
 export interface AuditQuery {
   readonly incident?: string;
   /** Only rows of incidents of jobs whose names fit. */
   readonly jobs?: readonly string[];
   /** At or after. */
   readonly sinceMs?: number;
-  /** Only rows behind this one: older, or of the same moment with a smaller id. */
-  readonly before?: { readonly atMs: number; readonly id: string };
+  readonly before?: RowAt;
   readonly most?: number;
 }
 
@@ -50,7 +55,7 @@ export interface IterationRows {
   readonly durationMs: Float64Array;
 }
 
-interface IncidentQuery {
+export interface IncidentQuery {
   /** Only these; some hundred at once. */
   readonly ids?: readonly string[];
   readonly job?: string;
@@ -61,6 +66,8 @@ interface IncidentQuery {
   /** Opened at or after. */
   readonly sinceMs?: number;
   readonly machine?: string;
+  /** By when they were opened. */
+  readonly before?: RowAt;
   /** The newest first; at most so many (default 1000). */
   readonly most?: number;
 }

@@ -11,7 +11,7 @@ import { errorText, UserError } from "../base/errors.ts";
 import { fitsAny } from "../base/patterns.ts";
 import type { Incident } from "../model/incident.ts";
 import { groupWrites } from "./group-writes.ts";
-import type { AuditRow, IterationRows, JobRow, LocalStore, Offender } from "./history.ts";
+import type { AuditRow, IterationRows, JobRow, LocalStore, Offender, RowAt } from "./history.ts";
 import { StoreInUse } from "./in-use.ts";
 import {
   bound,
@@ -176,7 +176,7 @@ export async function openJournalHistory(path: string): Promise<LocalStore> {
     },
     putIncident: async (incident) =>
       await writes.put({ to: "incident", row: storedIncident(incident) }),
-    async incidents({ ids, job, jobs, open: isOpen, sinceMs, machine, most }) {
+    async incidents({ ids, job, jobs, open: isOpen, sinceMs, machine, before, most }) {
       const since = sinceMs === undefined ? -Infinity : bound(sinceMs);
       const [ofJob, ofMachine] = [job, machine].map((key) =>
         key === undefined ? undefined : keyText(key),
@@ -189,6 +189,7 @@ export async function openJournalHistory(path: string): Promise<LocalStore> {
         .filter((row) => isOpen !== true || row.state !== "resolved")
         .filter((row) => row.openedMs >= since)
         .filter((row) => ofMachine === undefined || row.machines.includes(ofMachine))
+        .filter(({ openedMs, id }) => !before || isBefore({ atMs: openedMs, id }, before))
         .sort((a, b) => b.openedMs - a.openedMs || text(b.id, a.id));
       return parse<Incident>(rows.slice(0, rowLimit(most, 1000)));
     },
@@ -341,7 +342,7 @@ function runKey(job: string, run: string): string {
   return `${job.length} ${job} ${run}`;
 }
 
-function isBefore(row: StoredAudit, { atMs, id }: { atMs: number; id: string }): boolean {
+function isBefore(row: RowAt, { atMs, id }: RowAt): boolean {
   return row.atMs < atMs || (row.atMs === atMs && row.id < keyText(id));
 }
 

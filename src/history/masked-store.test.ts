@@ -51,6 +51,8 @@ const mask = masker([
   "x",
   "fsn1-h100-12.dc1.acme.com",
   "ada.lovelace@acme.com",
+  "max.weber@acme.com",
+  "ray.kurz@acme.com",
 ]);
 
 describe("an export", () => {
@@ -68,6 +70,7 @@ describe("an export", () => {
       '"token": "<STR>" was read',
       "password: <STR>",
       "[rank1] lease of vault shard <NUM> was refused",
+      "ray: max sequence length <NUM> reached",
     ])
       expect(mask(line)).toBe(line);
   });

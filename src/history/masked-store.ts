@@ -45,12 +45,12 @@ const MOST_TEXT = 4000;
 
 /**
  * `names`: of machines, jobs and people, which are masked wherever they stand, also with other numbers; of names with a
- * domain also the first part.
+ * domain also without it. Not the first names of people: "max" and "ray" are words of logs.
  */
 export function masker(names: Iterable<string>): (text: string) => string {
   const stems = new Set(
     [...names]
-      .flatMap((name) => [name, name.split("@")[0]!, name.split(".")[0]!])
+      .flatMap((name) => [name, name.split(name.includes("@") ? "@" : ".")[0]!])
       .map((name) => name.toLowerCase().replace(/[\d_.-]+$/, ""))
       .filter((stem) => stem.length >= LEAST_NAME && !COMMON.test(stem)),
   );

@@ -2,6 +2,7 @@
  * Whether a job was running when its rings or dumps were taken. Those of a running job hold operators under way, and
  * those of different ranks are of different moments, so that it looks like a hang; but in a hang nothing ends any more.
  */
+import { largest, smallest } from "../base/numbers.ts";
 import { CLOCK_TOLERANCE_MS } from "./connections.ts";
 import type { Job } from "./job.ts";
 import { staleness } from "./staleness.ts";
@@ -60,11 +61,17 @@ function idleSince({ dumps }: Job): number {
     activeMs = Math.max(activeMs, lastMs);
     if (takenNs !== undefined) told.push({ takenMs: epochMs + takenNs / 1e6, activeMs: lastMs });
   }
-  const newestMs = Math.max(...told.map(({ takenMs }) => takenMs));
+  const newestMs = largest(
+    told.map(({ takenMs }) => takenMs),
+    -Infinity,
+  );
   // A dump in which nothing was under way does not tell when it was taken; one or two such are no reason to doubt. Where most
   // are such, the others tell if nothing is known to have gone on after them: one may lie there from an earlier look.
   if (told.length * 2 >= dumps.size) return newestMs - activeMs;
   const newest = told.filter(({ takenMs }) => takenMs > newestMs - LEAST_IDLE_MS);
   if (newest.length === 0 || activeMs > newestMs + CLOCK_TOLERANCE_MS) return Infinity;
-  return Math.min(...newest.map((one) => one.takenMs - one.activeMs));
+  return smallest(
+    newest.map((one) => one.takenMs - one.activeMs),
+    Infinity,
+  );
 }

@@ -142,22 +142,17 @@ export async function diagnoseSlowDown(
   const onWire = mayBeNetwork(weighed.verdict)
     ? await ofWire(facts, job, weighed.verdict, fetcher)
     : null;
-  if (onWire?.finding) {
-    // Of what else is said of the network it is the part that can be seen by itself.
-    const rest = <F extends NewFinding>(found: readonly F[]): F[] =>
-      found.filter(
-        ({ accuses }) =>
-          accuses.length === 0 || accuses.some(({ cause }) => cause !== "network-slow"),
-      );
-    search = { ...search, findings: [onWire.finding, ...rest(search.findings)] };
-    weighed = weigh(facts, job, { ...answered, findings: rest(others) }, search);
-  } else if (onWire?.isFine(weighed.verdict.suspects[0]!.ranks)) {
-    // Whoever waits for a ring may look like a slow link of the pipeline; what went over that link was through as ever. What
-    // the same search believed less is no better: the next slow iteration may tell.
-    const unless = <F extends NewFinding>(found: readonly F[]): F[] =>
-      found.filter(({ accuses }) => accuses.length === 0);
-    search = { ...search, findings: unless(search.findings) };
-    weighed = weigh(facts, job, { ...answered, findings: unless(others) }, search);
+  if (onWire?.finding || onWire?.isFine(weighed.verdict.suspects[0]!.ranks)) {
+    const { finding } = onWire;
+    // What is found is the part of all that is said of the network that can be seen by itself. Where what went over the suspected
+    // link was through as ever, whoever waits for a ring only looked like it, and what the same search believed less is no
+    // better: the next slow iteration may tell.
+    const stays = ({ accuses }: NewFinding): boolean =>
+      accuses.length === 0 ||
+      (finding !== null && accuses.some(({ cause }) => cause !== "network-slow"));
+    const rest = search.findings.filter(stays);
+    search = { ...search, findings: finding ? [finding, ...rest] : rest };
+    weighed = weigh(facts, job, { ...answered, findings: others.filter(stays) }, search);
   }
   const { verdict, findings, refined } = weighed;
   const isNowAndThen = facts.intermittent !== null || slowOfCulprit(search.findings).length > 0;

@@ -213,6 +213,9 @@ it("a rank that left the common order is told with the line where it did", async
 
 it("a stopped process is looked at before it is let go on, each with a command for its machine", async () => {
   const { verdict } = await recording("fixtures/rings/fsdp-stop.tar.gz");
+  expect(headlineOf(verdict.answer!)).toBe(
+    "Rank 5 on node-005 is stopped: its process is in state T, as SIGSTOP leaves it",
+  );
   expect(verdict.actions.map(({ do: what, command }) => [what, command])).toEqual([
     ["check-machine", "ssh node-005 'ps -o stat,wchan -p 873; dmesg -T | tail -n 20'"],
     ["continue-process", "ssh node-005 kill -CONT 873"],

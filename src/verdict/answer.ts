@@ -185,6 +185,16 @@ const NO_TRACE: OneOrMany = [
   "left no trace: their processes are gone, or their files are missing",
 ];
 
+const STOPPED: OneOrMany = [
+  "is stopped: its process is in state T, as SIGSTOP leaves it",
+  "are stopped: their processes are in state T, as SIGSTOP leaves them",
+];
+
+const TRACED: OneOrMany = [
+  "is stopped: a debugger holds its process",
+  "are stopped: debuggers hold their processes",
+];
+
 /** What the cause comes to, in words that fit any such suspect. */
 function doesWords(
   job: Job,
@@ -202,21 +212,24 @@ function doesWords(
   if (cause === "network-slow" && ["link", "nic", "switch"].includes(type))
     return alike.length > 1 ? "are slow" : "is slow";
   const ranks = alike.flatMap((one) => one.ranks);
-  // Of a hang, a missing dump alone proves no death.
-  const is =
-    cause === "process-gone" && kind === "hang" && !isSeenGone(job, ranks)
-      ? NO_TRACE
-      : ((kind === "crash" ? advice.crashed : undefined) ?? advice.is);
+  const own =
+    kind === "crash" ? advice.crashed : kind === "hang" ? seenProcess(job, suspect, ranks) : null;
+  const is = own ?? advice.is;
   const isMany =
     type === "machine" ? alike.length > 1 : ranks.length > 1 && !isOfCode(kind, suspect, findings);
   return typeof is === "string" ? is : is[isMany ? 1 : 0];
 }
 
-/** Whether somebody looked for the processes and found none. */
-function isSeenGone(job: Job, ranks: readonly Rank[]): boolean {
-  return (job.probes ?? []).some(
-    ({ rank, state }) => rank !== null && ranks.includes(rank) && /[XZ]/.test(state),
-  );
+/** What the operating system shows of processes that stopped or are gone; null where the advice's words fit. */
+function seenProcess(job: Job, { cause, type }: Suspect, ranks: readonly Rank[]): OneOrMany | null {
+  const shows = (rank: Rank, states: RegExp): boolean =>
+    (job.probes ?? []).some((probe) => probe.rank === rank && states.test(probe.state));
+  if (cause === "process-stopped" && type === "rank") {
+    if (ranks.every((rank) => shows(rank, /T/))) return STOPPED;
+    if (ranks.every((rank) => shows(rank, /t/))) return TRACED;
+  }
+  // A missing dump alone proves no death.
+  return cause === "process-gone" && !ranks.some((rank) => shows(rank, /[XZ]/)) ? NO_TRACE : null;
 }
 
 interface Seen {

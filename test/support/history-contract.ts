@@ -1,6 +1,6 @@
 /** What every history owes, whatever keeps it. Run for a DuckDB file and for a real ClickHouse. */
 import { describe, expect, it } from "vitest";
-import type { History, IterationRows } from "../../src/history/history.ts";
+import type { History, IterationRows, RowAt } from "../../src/history/history.ts";
 import type { Incident } from "../../src/model/incident.ts";
 import {
   auditRow,
@@ -158,11 +158,27 @@ export function historyContract(name: string, fresh: () => Promise<History>): vo
       expect(await history.audit({ incident: "i9" })).toEqual([]);
     });
 
+    withHistory("pages incidents, also where many were opened at one moment", async () => {
+      const all = [1, 2, 3, 4, 5].map((i) =>
+        incidentOf(`i${i}`, 1, "resolved", { openedMs: i < 4 ? 5.25 : 6 }),
+      );
+      for (const incident of all) await history.putIncident(incident);
+      const seen: string[] = [];
+      for (let before: RowAt | undefined, page = 0; page < 9; page++) {
+        const found = await history.incidents({ most: 2, ...(before ? { before } : {}) });
+        if (found.length === 0) break;
+        seen.push(...found.map(({ id }) => id));
+        const { openedMs, id } = found.at(-1)!;
+        before = { atMs: openedMs, id };
+      }
+      expect(seen).toEqual(["i5", "i4", "i3", "i2", "i1"]);
+    });
+
     withHistory("pages the audit trail, also where many rows are of one moment", async () => {
       const rows = [1, 2, 3, 4, 5].map((i) => auditRow(`r${i}`, i < 4 ? 5 : 6));
       for (const row of rows) await history.putAudit(row);
       const seen: string[] = [];
-      for (let before: { atMs: number; id: string } | undefined, page = 0; page < 9; page++) {
+      for (let before: RowAt | undefined, page = 0; page < 9; page++) {
         const found = await history.audit({ most: 2, ...(before ? { before } : {}) });
         if (found.length === 0) break;
         seen.push(...found.map(({ id }) => id));

@@ -6,7 +6,8 @@ import { type Scope, SCOPES } from "../../src/live/service/access/grants.ts";
 import { Links } from "../../src/live/service/access/links.ts";
 import { LINKED_PATHS } from "../../src/live/service/http/admit.ts";
 import { makeAuthorizer, type Token } from "../../src/live/service/http/authorize.ts";
-import { type Route, ROUTES } from "../../src/live/service/http/routes.ts";
+import type { Route } from "../../src/live/service/http/route.ts";
+import { ROUTES } from "../../src/live/service/http/routes.ts";
 import { serveHttp } from "../../src/live/service/http/serve-http.ts";
 import type { LiveEvent, ServiceView } from "../../src/live/service/view.ts";
 import type { Digest } from "../../src/model/digest.ts";
@@ -217,7 +218,7 @@ const FOREIGN: Readonly<Record<string, number | object | RegExp>> = {
   "get /api/v1/jobs/:job": 404,
   "get /api/v1/jobs/:job/ranks": 404,
   "get /api/v1/jobs/:job/iterations": 404,
-  "get /api/v1/incidents": { incidents: [] },
+  "get /api/v1/incidents": { incidents: [], next: null },
   "get /api/v1/incidents/:id": 404,
   "get /api/v1/incidents/:id/history": 404,
   "get /api/v1/incidents/:id/picture": 404,

@@ -128,11 +128,19 @@ describe("the API", () => {
   it("answers incidents with their filters, history, offenders and the audit trail", async () => {
     const { url, asked } = await start();
     const api = `${url}/api/v1`;
-    const filters = "job=llama&open=true&since=1000&machine=node0&most=7";
-    expect(await json(`${api}/incidents?${filters}`)).toEqual([200, { incidents: [INCIDENT] }]);
+    const filters = "job=llama&open=true&since=1000&machine=node0";
+    expect(await json(`${api}/incidents?${filters}&most=7`)).toEqual([
+      200,
+      { incidents: [INCIDENT], next: null },
+    ]);
     expect(asked.at(-1)!.of).toEqual([
       { job: "llama", open: true, sinceMs: 1000, machine: "node0", most: 7 },
     ]);
+    const next = `${INCIDENT.openedMs},${INCIDENT.id}`;
+    expect(await json(`${api}/incidents?most=1`)).toEqual([200, { incidents: [INCIDENT], next }]);
+    expect((await json(`${api}/incidents?most=1&before=5.25,${INCIDENT.id}`))[0]).toBe(200);
+    const before = { atMs: 5.25, id: INCIDENT.id };
+    expect(asked.at(-1)!.of).toEqual([{ most: 1, before }]);
     expect(await json(`${api}/incidents/${INCIDENT.id}`)).toEqual([200, INCIDENT]);
     const [, history] = await json(`${api}/incidents/${INCIDENT.id}/history`);
     expect(history).toMatchObject({ revisions: [{ revision: 1 }, { revision: 2 }] });
@@ -148,14 +156,18 @@ describe("the API", () => {
     const { url } = await start();
     const bad = [
       ["/jobs?x=1", /no parameter "x" here; none is known/],
-      ["/incidents?opne=true", /no parameter "opne".*job, open, since, machine, most are known/],
+      [
+        "/incidents?opne=true",
+        /no parameter "opne".*job, open, since, machine, before, most are known/,
+      ],
       ["/incidents?open=yes", /"open" must be true or false/],
       ["/incidents?open=true&open=false", /given twice/],
       ["/incidents?job=../x", /must be a name/],
       ["/incidents?since=yesterday", /milliseconds/],
       ["/incidents?since=2026-02-01T10:00:00", /milliseconds/],
-      ["/incidents?most=0", /from 1 to 10000/],
-      ["/incidents?most=1e3", /from 1 to 10000/],
+      ["/incidents?most=0", /from 1 to 500/],
+      ["/incidents?most=1e3", /from 1 to 500/],
+      ["/incidents?before=yesterday,a", /milliseconds/],
       ["/incidents?machine=", /1 to 256/],
       ["/offenders?days=99999", /from 1 to 3650/],
       ["/incidents?__proto__=1", /no parameter/],
@@ -257,7 +269,7 @@ describe("the API", () => {
     const { url } = await start();
     const text = await (await fetch(`${url}/api/v1/incidents`)).text();
     expect(text).not.toMatch(/[<>\u0080-\u009f\u202a-\u202e]/);
-    expect(JSON.parse(text)).toEqual({ incidents: [INCIDENT] });
+    expect(JSON.parse(text)).toEqual({ incidents: [INCIDENT], next: null });
   });
 });
 

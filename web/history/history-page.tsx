@@ -1,7 +1,7 @@
 /** All incidents that fit some words: of a job, of a machine, of a cause; what was lost on which day. */
 import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
-import type { Incident } from "../live/api.ts";
+import { ask, type Incident } from "../live/api.ts";
 import { useObservable } from "../live/observable.ts";
 import { incidents as known, jobs } from "../live/store.ts";
 import { useAsked } from "../live/use-asked.ts";
@@ -23,10 +23,7 @@ const MOST_NAMED = 12;
 export function HistoryPage({ words }: { readonly words: string }): VNode {
   const open = useObservable(known);
   useOlderHandlings();
-  const { value, error, again } = useAsked<{ incidents: readonly Incident[] }>(
-    `/incidents?most=${MOST_ASKED}`,
-    [changesOf(open)],
-  );
+  const { value, error, again } = useAsked("/incidents?most=500", [changesOf(open)], askPages);
   const found = useMemo(
     () =>
       matching(
@@ -82,6 +79,21 @@ export function HistoryPage({ words }: { readonly words: string }): VNode {
       )}
     </div>
   );
+}
+
+/** One page after the other: the service answers others in between. */
+async function askPages(
+  path: string,
+  init: RequestInit,
+): Promise<{ readonly incidents: readonly Incident[] }> {
+  const incidents: Incident[] = [];
+  let from = "";
+  do {
+    const page = await ask<{ incidents: Incident[]; next: string | null }>(path + from, init);
+    incidents.push(...page.incidents);
+    from = page.next === null ? "" : `&before=${encodeURIComponent(page.next)}`;
+  } while (from !== "" && incidents.length < MOST_ASKED);
+  return { incidents };
 }
 
 /** Jobs that report now and have the words in their name. */

@@ -134,7 +134,6 @@ export function send<T>(
 
 const id = encodeURIComponent;
 export const paths = {
-  jobs: "/jobs",
   ranks: (job: string, onlyValues: boolean) =>
     `/jobs/${id(job)}/ranks${onlyValues ? "?only=values" : ""}`,
   /** Thinned out to so many: of the present run or of another, all of it or a part. */
@@ -165,9 +164,7 @@ export const paths = {
   mutes: "/mutes",
   endMute: (one: string) => `/mutes/${id(one)}/end`,
   actionsSwitch: (isOn: boolean) => `/actions/${isOn ? "on" : "off"}`,
-  offenders: "/offenders",
   audit: (incident: string) => `/audit?incident=${id(incident)}`,
   /** GET the state; POST a DemoFault; DELETE mends. 404 where this is no demonstration. */
   demo: "/demo",
-  demoRestart: "/demo/restart",
 };

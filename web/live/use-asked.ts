@@ -16,8 +16,12 @@ export interface Asked<T> {
   readonly again: () => void;
 }
 
-/** Asked anew after each snapshot, with another token, and when one of `causes` changes. null asks nothing. */
-export function useAsked<T>(path: string | null, causes: readonly unknown[] = []): Asked<T> {
+/** Asked anew after each snapshot, with another token, and when one of `causes` changes. null asks nothing. `get`: the same function each time. */
+export function useAsked<T>(
+  path: string | null,
+  causes: readonly unknown[] = [],
+  get: (path: string, init: RequestInit) => Promise<T> = ask,
+): Asked<T> {
   const [answer, setAnswer] = useState<{
     readonly path: string | null;
     readonly value: T | null;
@@ -32,7 +36,7 @@ export function useAsked<T>(path: string | null, causes: readonly unknown[] = []
     if (path === null) return;
     const request = new AbortController();
     const number = ++latest.current;
-    ask<T>(path, { signal: request.signal }).then(
+    get(path, { signal: request.signal }).then(
       (value) => {
         if (number === latest.current) setAnswer({ path, value, error: null });
       },

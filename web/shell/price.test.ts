@@ -1,15 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { moneyWords, PRESET, readPrice, wasteWords } from "./price.ts";
+import { moneyWords, PRESET, readPrice, wasteOf } from "./price.ts";
 
 const HOUR_MS = 3_600_000;
 
 describe("the worth of lost time", () => {
   it("is GPU-hours at the price of one", () => {
-    expect(wasteWords(12.52 * HOUR_MS, PRESET)).toBe("12.5 GPU-hours ($31.30)");
-    expect(wasteWords(HOUR_MS, { currency: "CHF", perGpuHour: 3 })).toBe(
-      "1.00 GPU-hour (3.00 CHF)",
-    );
-    expect(wasteWords(0, PRESET)).toBe("0.00 GPU-hours ($0.00)");
+    expect(wasteOf(12.52 * HOUR_MS, PRESET)).toEqual({ hours: "12.5 GPU-hours", money: "$31.30" });
+    const francs = { currency: "CHF", perGpuHour: 3 };
+    expect(wasteOf(HOUR_MS, francs)).toEqual({ hours: "1.00 GPU-hour", money: "3.00 CHF" });
+    expect(wasteOf(0, PRESET)).toEqual({ hours: "0.00 GPU-hours", money: "$0.00" });
   });
 
   it("is rounded where it is much", () => {

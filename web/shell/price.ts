@@ -54,12 +54,6 @@ export function wasteOf(gpuMs: number, at: Price = price.value): Waste {
   };
 }
 
-/** "12.5 GPU-hours ($31.30)"; not drawn again by itself when the price changes: see useWaste. */
-export function wasteWords(gpuMs: number, at: Price = price.value): string {
-  const { hours, money } = wasteOf(gpuMs, at);
-  return `${hours} (${money})`;
-}
-
 /** As wasteOf, in a component: follows the price. */
 export function useWaste(gpuMs: number): Waste {
   return wasteOf(gpuMs, useObservable(price));

@@ -34,12 +34,3 @@ export function Since({ ms }: { readonly ms: number }): VNode {
     </span>
   );
 }
-
-/** "12 s ago", "3 h 04 min ago" */
-export function Ago({ ms }: { readonly ms: number }): VNode {
-  return (
-    <>
-      <Since ms={ms} /> ago
-    </>
-  );
-}

@@ -119,13 +119,6 @@ export function wireMs(code: number): number {
   return code === 0 ? NaN : ((code & 0xfff) * 2 ** (code >> 12)) / 1000;
 }
 
-export function wireCode(ms: number): number {
-  let us = Math.floor(ms * 1000) + 1;
-  let twos = 0;
-  for (; us > 0xfff; us = Math.floor(us / 2)) twos++;
-  return twos > 0xf ? 0xffff : (twos << 12) | us;
-}
-
 /** Kinds of records. */
 export const KIND = {
   collective: 1,

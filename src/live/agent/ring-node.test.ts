@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { HEADER, KIND, wireCode, wireMs } from "../../ingest/probe-ring/layout.ts";
+import { HEADER, KIND, wireMs } from "../../ingest/probe-ring/layout.ts";
 import { readRing } from "../../ingest/probe-ring/read-ring.ts";
 import type {
   AgentReply,
@@ -58,6 +58,14 @@ function start(options: Partial<RingNodeOptions> = {}): Node {
   });
   nodes.push(node);
   return node;
+}
+
+/** As probe/nccl/proxy.c writes it. */
+function wireCode(ms: number): number {
+  let us = Math.floor(ms * 1000) + 1;
+  let twos = 0;
+  for (; us > 0xfff; us = Math.floor(us / 2)) twos++;
+  return twos > 0xf ? 0xffff : (twos << 12) | us;
 }
 
 interface Operator {

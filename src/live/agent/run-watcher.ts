@@ -11,6 +11,7 @@ import { openingError } from "./rings/ring-file.ts";
 
 /** New rings are looked for once in so many ticks: they come with a job's start. */
 const LOOK_EVERY = 5;
+const MOST_TOLD = 10_000;
 /** Stopped at so many ticks in a row: a debugger or a checkpoint of the whole machine stops processes for a moment. */
 const STOPPED_TICKS = 2;
 /** A run without a living process is let go after so many looks. */
@@ -224,6 +225,8 @@ export class RunWatcher {
 
   #tell(line: string, troubles: string[]): void {
     if (this.#told.has(line)) return;
+    // Rather once more after so many than ever more memory.
+    if (this.#told.size >= MOST_TOLD) this.#told.clear();
     this.#told.add(line);
     troubles.push(line);
   }

@@ -3,21 +3,12 @@ import { seeded } from "../../base/random.ts";
 import { devicesAt, placedDevices, type DeviceState } from "../../simulate/cluster/faults.ts";
 import type { TransferTest } from "../../model/validation.ts";
 import type { FaultSpec } from "../../simulate/cluster/fault-spec.ts";
+import type { Validation } from "../agent/rings/control.ts";
 import type { Simulation } from "../../simulate/cluster/times.ts";
 
-export interface SimulatedTests {
+export interface SimulatedTests extends Omit<Validation, "ranks" | "limitS"> {
   /** Who takes part, in the order of the group. */
   readonly group: readonly number[];
-  readonly atIteration: number;
-  /** One where it is absent. */
-  readonly rounds?: number;
-  readonly gemm: boolean;
-  readonly ring: boolean;
-  readonly tree: boolean;
-  /** Members of each machine where there are several; 1 where it is absent. */
-  readonly stride?: number;
-  readonly repeats: number;
-  readonly mb: number;
 }
 
 /** One product, and a MiB over NVLink and between machines. */

@@ -76,7 +76,9 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       const stored = await history.incidents(query).catch(() => []);
       const latest = stored.map((one) => known(one.id) ?? one);
       const ids = new Set(latest.map(({ id }) => id));
-      const { job, jobs, sinceMs = -Infinity, machine, open = false, most = 1000 } = query;
+      const { job, jobs, sinceMs = -Infinity, machine, before, open = false, most = 1000 } = query;
+      // What is older than a full page is on a later one.
+      const end = stored.length < most ? undefined : latest.at(-1);
       const again = service.workflow.reopened();
       const reopened = open ? await Promise.all([...again].map(incident)) : [];
       const missing = [...openOnes(), ...reopened.filter((one) => one !== null)].filter(
@@ -85,11 +87,13 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
           (job === undefined || one.job === job) &&
           (jobs === undefined || fitsAny(one.job, jobs)) &&
           one.openedMs >= sinceMs &&
+          (!before || isBehind(one, { openedMs: before.atMs, id: before.id })) &&
+          (!end || !isBehind(one, end)) &&
           (machine === undefined || one.machines.includes(machine)),
       );
       return [...missing, ...latest]
         .filter((one) => !open || one.state !== "resolved" || again.has(one.id))
-        .sort((a, b) => b.openedMs - a.openedMs)
+        .sort((a, b) => (isBehind(a, b) ? 1 : -1))
         .slice(0, most);
     },
     incident,
@@ -224,6 +228,13 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
 }
 
 /** Of incidents of these jobs. */
+type Opened = Pick<Incident, "openedMs" | "id">;
+
+/** Whether it comes later in a list that begins with the newest. */
+function isBehind(a: Opened, b: Opened): boolean {
+  return a.openedMs < b.openedMs || (a.openedMs === b.openedMs && a.id < b.id);
+}
+
 function judgedOf(judgements: readonly Judged[], jobs: readonly string[]): readonly Judged[] {
   return judgements.filter(({ said }) => fitsAny(said.job, jobs));
 }

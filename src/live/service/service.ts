@@ -3,7 +3,7 @@
  * and no broker; those are attached to it.
  */
 import { join } from "node:path";
-import type { History } from "../../history/history.ts";
+import type { History, RowAt } from "../../history/history.ts";
 import { type JobFile, NO_JOB_FILE } from "../../ingest/job-file.ts";
 import type { FabricPort } from "../../model/fabric.ts";
 import { errorText } from "../../base/errors.ts";
@@ -118,6 +118,7 @@ const VERDICTS_KEPT = 256;
 const MOST_LOOKED_AT = 1000;
 const MOST_NAMES = 10_000;
 const MOST_DIGESTED = 10_000;
+const DIGESTED_AT_ONCE = 500;
 const DIGEST_MS = 60_000;
 
 export class Service {
@@ -314,7 +315,16 @@ export class Service {
   async digest(sinceMs: number, jobs?: readonly string[]): Promise<Digest> {
     const { history, nowMs } = this.options;
     const whose = jobs === undefined ? {} : { jobs };
-    const incidents = await history.incidents({ ...whose, sinceMs, most: MOST_DIGESTED });
+    const incidents: Incident[] = [];
+    // Page by page: all of them at once would hold up everybody else while they are read.
+    for (let before: RowAt | null = null; incidents.length < MOST_DIGESTED;) {
+      const from = before === null ? {} : { before };
+      const page = await history.incidents({ ...whose, sinceMs, ...from, most: DIGESTED_AT_ONCE });
+      incidents.push(...page);
+      const last = page.at(-1);
+      if (!last || page.length < DIGESTED_AT_ONCE) break;
+      before = { atMs: last.openedMs, id: last.id };
+    }
     const latest = incidents.map((one) => this.known(one.id) ?? one);
     const isCut = incidents.length >= MOST_DIGESTED;
     const { handlings } = this.workflow;

@@ -1,5 +1,11 @@
 /** What the service shows and lets be done, for its HTTP side: nothing here waits for an agent. */
-import type { AuditQuery, AuditRow, IterationRows, Offender } from "../../history/history.ts";
+import type {
+  AuditQuery,
+  AuditRow,
+  IncidentQuery,
+  IterationRows,
+  Offender,
+} from "../../history/history.ts";
 import type { Question } from "./microbatches/requests.ts";
 import type { Health } from "./health.ts";
 import type { Digest } from "../../model/digest.ts";
@@ -179,15 +185,8 @@ export interface ServiceView {
       readonly run?: string;
     },
   ): Promise<IterationRows | null>;
-  incidents(query: {
-    readonly job?: string;
-    /** Of jobs whose names fit one of these patterns. */
-    readonly jobs?: readonly string[];
-    readonly open?: boolean;
-    readonly sinceMs?: number;
-    readonly machine?: string;
-    readonly most?: number;
-  }): Promise<readonly Incident[]>;
+  /** The newest first. */
+  incidents(query: Omit<IncidentQuery, "ids">): Promise<readonly Incident[]>;
   incident(id: string): Promise<Incident | null>;
   incidentHistory(id: string): Promise<readonly Incident[]>;
   /** What it is drawn from; null where nothing was kept, or another service keeps it. */

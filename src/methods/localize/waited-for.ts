@@ -6,6 +6,7 @@
  * iteration times vary by a third. It is the simplest question that can be asked of a dump; a rank that is accused otherwise
  * has to pass it (`isWaitedFor`).
  */
+import { largest } from "../../base/numbers.ts";
 import { median, spread } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
@@ -107,9 +108,9 @@ function suspectsAmong(leads: readonly Lead[], iterationMs: number): readonly Ow
   const candidates = leads.flatMap(
     (lead, k) => grownSince(lead, shifts[k]![0], leads, iterationMs) ?? [],
   );
-  const most = mostWaitedFor(largest(candidates), leads, iterationMs);
+  const most = mostWaitedFor(farthestAhead(candidates), leads, iterationMs);
   const grown = beyondChance(most, leads, shifts);
-  const found = grown.length > 0 ? grown : largest(alwaysAhead(leads, iterationMs));
+  const found = grown.length > 0 ? grown : farthestAhead(alwaysAhead(leads, iterationMs));
   const fewest = Math.max(1, Math.floor(TOO_MANY * leads.length));
   return leads.length > 1 && found.length <= fewest ? found : [];
 }
@@ -149,7 +150,7 @@ function widelyRecorded(ranks: readonly RankOperators[]): (iteration: number) =>
   const counts = new Map<number, number>();
   for (const { iteration } of ranks)
     for (const number of iteration) counts.set(number, (counts.get(number) ?? 0) + 1);
-  const least = WIDELY * Math.max(...counts.values());
+  const least = WIDELY * largest(counts.values(), 0);
   return (number) => number > WARM_UP && (counts.get(number) ?? 0) >= least;
 }
 
@@ -404,7 +405,7 @@ function alwaysAhead(leads: readonly Lead[], iterationMs: number): OwnTimeSuspec
   const [farthest] = [...leads.keys()].filter(mayBe).toSorted((a, b) => aheadMs[b]! - aheadMs[a]!);
   if (farthest === undefined || !found.some(({ rank }) => rank === leads[farthest]!.rank))
     return [];
-  return isOneOfTwo(largest(found), leads, programs, aheadMs) ? [] : found;
+  return isOneOfTwo(farthestAhead(found), leads, programs, aheadMs) ? [] : found;
 }
 
 /**
@@ -463,7 +464,7 @@ function ownLevels(
   return { beforeMs, afterMs: beforeMs + growthMs };
 }
 
-function largest(suspects: readonly OwnTimeSuspect[]): OwnTimeSuspect[] {
+function farthestAhead(suspects: readonly OwnTimeSuspect[]): OwnTimeSuspect[] {
   const growth = ({ beforeMs, afterMs }: OwnTimeSuspect): number => afterMs - beforeMs;
   const most = suspects.reduce((max, suspect) => Math.max(max, growth(suspect)), 0);
   return suspects

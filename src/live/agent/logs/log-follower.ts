@@ -7,6 +7,7 @@ import type { SlowStorage } from "../evidence/slow-storage.ts";
 
 /** Files are looked for once in so many ticks. */
 const LOOK_EVERY = 5;
+const MOST_TOLD = 10_000;
 const MOST_FILES = 1024;
 /** A log that was quiet for so many ticks has finished the traceback that it began. */
 const REST_TICKS = 2;
@@ -244,7 +245,9 @@ export class LogFollower {
   }
 
   #tell(line: string): void {
-    if (this.#told.has(line) || this.#told.size > 10_000) return;
+    if (this.#told.has(line)) return;
+    // Rather once more after so many than never again.
+    if (this.#told.size >= MOST_TOLD) this.#told.clear();
     this.#told.add(line);
     this.#troubles.push(line);
   }

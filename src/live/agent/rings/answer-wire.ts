@@ -45,7 +45,8 @@ export function answerWire(
 
 function entriesOf(track: RankTrack, iterations: readonly number[], memberOf: MemberOf): Entry[] {
   const nextOf = track.native === null ? null : ringNeighbours(track.native);
-  const entries = new Map<string, Entry>();
+  /** By communicator and place in it; null where that is nobody. */
+  const entries = new Map<number, Entry | null>();
   for (const [k, number] of iterations.entries()) {
     const indexed = track.index.get(number);
     const operators = indexed && track.operators(indexed);
@@ -57,25 +58,20 @@ function entriesOf(track: RankTrack, iterations: readonly number[], memberOf: Me
       const isCollective = op[i] === COLLECTIVE;
       if (isCollective && bytes[at[i]! + RECORD.d] !== RING) continue;
       const of = communicator[i]!;
-      const place = isCollective ? nextOf?.get(of) : bytes.readInt32LE(at[i]! + RECORD.c);
-      const peer = memberAt(track, of, place ?? -1, memberOf);
-      if (peer === -1) continue;
-      const key = `${of} ${peer}`;
+      const place = (isCollective ? nextOf?.get(of) : bytes.readInt32LE(at[i]! + RECORD.c)) ?? -1;
+      const key = of * 2 ** 32 + place;
       let entry = entries.get(key);
-      if (!entry) {
+      if (entry === undefined) {
+        const peer = memberAt(track, of, place, memberOf);
+        const unknown = new Float64Array(iterations.length).fill(NaN);
         const group = track.groups.indexOf(of);
-        entry = {
-          rank: track.rank,
-          group,
-          peer,
-          ms: new Float64Array(iterations.length).fill(NaN),
-        };
+        entry = peer === -1 ? null : { rank: track.rank, group, peer, ms: unknown };
         entries.set(key, entry);
       }
-      entry.ms[k] = (entry.ms[k]! || 0) + ms;
+      if (entry) entry.ms[k] = (entry.ms[k]! || 0) + ms;
     }
   }
-  return [...entries.values()];
+  return [...entries.values()].filter((entry) => entry !== null);
 }
 
 /** A ring's data all go to one member; a tree's share of a communicator that also runs rings is small. */

@@ -309,7 +309,10 @@ export function makeActions(config: ActionsConfig, given: ActionsEnv): Actions {
       const isOpen = action.state === "proposed" || (action.state === "dry-run" && !config.dryRun);
       if (!isOpen || !action.canRun || !isChosen(key)) continue;
       const later = (ms: number): void => {
-        if (waiting.size < MOST_STARTED) waiting.set(key, env.nowMs() + ms);
+        waiting.delete(key);
+        waiting.set(key, env.nowMs() + ms);
+        // The oldest is of an incident that ended meanwhile: nobody looks at it again.
+        if (waiting.size > MOST_STARTED) waiting.delete(waiting.keys().next().value!);
       };
       if (!isDue(incident, action, env.lostMs(incident))) {
         later(0);

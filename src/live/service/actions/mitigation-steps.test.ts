@@ -100,6 +100,17 @@ describe("steps of a mitigation", () => {
     expect(replace().state).toBe("done");
   });
 
+  it("looks again at what is not due, however many incidents have ended while theirs was not", async () => {
+    const service = open();
+    const incident = await service.confirm(slow());
+    for (let ended = 0; ended < 10_000; ended++)
+      await service.actions.runAutomatic({ ...incident, id: `ended-${ended}` });
+    await service.actions.runAutomatic(incident);
+    service.lostMs = 600_000;
+    await service.actions.runDue(service.incident());
+    expect(states(service.incident())).toContain("replace-machine done");
+  });
+
   it("runs by itself what somebody has rehearsed before it was due", async () => {
     const service = open();
     const incident = await service.confirm(slow());

@@ -5,7 +5,7 @@ import { viewFor } from "../access/limited-view.ts";
 import { LINK_PREFIX } from "../access/links.ts";
 import { type OpenLink, Refusal, type ServiceView } from "../view.ts";
 import { type Authorizer, Denial } from "./authorize.ts";
-import type { Route } from "./routes.ts";
+import type { Route } from "./route.ts";
 
 export interface Admitted {
   readonly caller: Caller;

@@ -2,26 +2,16 @@
 import type { AuditQuery, AuditRow } from "../../../history/history.ts";
 import type { ServiceView } from "../view.ts";
 import { jsonText } from "./json.ts";
-import { moment, oneOf, type Parameter, readQuery, text, whole } from "./queries.ts";
+import { cursor, moment, oneOf, readQuery, text, whole } from "./queries.ts";
 
 const MOST_ROWS = 10_000;
 const MOST_EXPORTED = 1_000_000;
 const PAGE = 1000;
 
-const since = moment("at or after");
-const before: Parameter<NonNullable<AuditQuery["before"]>> = {
-  ...moment("before this moment, or behind the row that `next` of the last page names"),
-  read(words) {
-    const [, ms, id] = /^(\d{1,16}(?:\.\d{1,6})?),([\x20-\x7e]{1,200})$/.exec(words) ?? [];
-    const atMs = since.read(ms ?? words);
-    return atMs === null ? null : { atMs, id: id ?? "" };
-  },
-};
-
 export const AUDIT_QUERY = {
   incident: text("of this incident"),
-  since,
-  before,
+  since: moment("at or after"),
+  before: cursor,
   most: whole(
     "at most so many, the newest; 100 by default, all where a format is given",
     MOST_ROWS,

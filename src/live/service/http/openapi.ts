@@ -1,6 +1,6 @@
 /** The OpenAPI 3.1 description of the service, made of the table of routes. */
 import { z } from "zod";
-import type { Route } from "./routes.ts";
+import type { Route } from "./route.ts";
 import { type SchemaName, SCHEMAS } from "./schemas.ts";
 
 const BASE = "#/components/schemas/";

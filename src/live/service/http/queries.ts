@@ -1,5 +1,6 @@
 /** What may stand behind the question mark: each parameter with its check and its description. */
 import { harmless } from "../../../base/text.ts";
+import type { RowAt } from "../../../history/history.ts";
 import { NAME } from "../../wire/messages.ts";
 import { Refusal } from "../view.ts";
 
@@ -67,6 +68,16 @@ export const moment = (says: string): Parameter<number> => ({
     return Number.isFinite(value) && value >= 0 ? value : null;
   },
 });
+
+/** A moment, or the row of a page at which the next one begins: `next` of the answer. */
+export const cursor: Parameter<RowAt> = {
+  ...moment("before this moment, or behind the row that `next` of the last page names"),
+  read(words) {
+    const [, ms, id] = /^(\d{1,16}(?:\.\d{1,6})?),([\x20-\x7e]{1,200})$/.exec(words) ?? [];
+    const atMs = ms === undefined ? moment("").read(words) : Number(ms);
+    return atMs === null || atMs > LATEST_MS ? null : { atMs, id: id ?? "" };
+  },
+};
 
 /** A misspelt parameter would silently give another answer than was asked for: it is refused. */
 export function readQuery<P extends Parameters>(url: string, known: P): Read<P> {

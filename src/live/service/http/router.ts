@@ -20,7 +20,7 @@ import { METRICS_TYPE, metricsText, type RequestCounts } from "./metrics.ts";
 import { describeApi } from "./openapi.ts";
 import { type Page, REPORT_POLICY } from "./page.ts";
 import { readQuery } from "./queries.ts";
-import type { Route } from "./routes.ts";
+import type { Route } from "./route.ts";
 import { beginSignIn, finishSignIn, signOut, whoAsks } from "./sign-in-answers.ts";
 
 export interface Served {

@@ -343,7 +343,10 @@ export const SCHEMAS = {
   Verdict: verdict,
   Action: action,
   Incident: incident,
-  Incidents: z.object({ incidents: z.array(incident) }),
+  Incidents: z.object({
+    incidents: z.array(incident),
+    next: z.string().nullable().describe("`before` of the next page; null at the end"),
+  }),
   Revisions: z.object({ revisions: z.array(incident) }),
   Picture: picture,
   Offenders: z.object({ offenders: z.array(offender) }),

@@ -21,7 +21,10 @@ import { HTTP_LIMITS, type HttpLimits } from "./limits.ts";
 import { countRequests } from "./metrics.ts";
 import { BARE_POLICY, readPage, WEB_FOLDER } from "./page.ts";
 import { makeRouter } from "./router.ts";
-import { demoRoutes, type Route, ROUTES, SHARE_ROUTES } from "./routes.ts";
+import { demoRoutes } from "./demo-routes.ts";
+import { SHARE_ROUTES } from "./job-routes.ts";
+import type { Route } from "./route.ts";
+import { ROUTES } from "./routes.ts";
 
 export interface ServeHttpOptions {
   readonly view: ServiceView;

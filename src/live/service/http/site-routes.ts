@@ -3,7 +3,7 @@ import { z } from "zod";
 import { CAUSES } from "../../../model/cause.ts";
 import { CATEGORIES, OWNERS } from "../../../model/fault-record.ts";
 import type { SiteLabels, SiteLogs, SiteReport, SiteScore } from "../../../model/site.ts";
-import type { Route } from "./routes.ts";
+import type { Route } from "./route.ts";
 import { bodyOf, kind, line } from "./workflow-routes.ts";
 
 const score = {

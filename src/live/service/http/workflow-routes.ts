@@ -6,7 +6,7 @@ import type { CommentedHandling, Handling, Mute } from "../../../model/handling.
 import { Refusal } from "../view.ts";
 import type { Asked } from "../workflow/deeds.ts";
 import { readQuery, whole } from "./queries.ts";
-import type { AskAgent, Route } from "./routes.ts";
+import type { Ask, Route } from "./route.ts";
 
 const ms = z.number().describe("milliseconds since 1970");
 const deed = { who: z.string(), atMs: ms };
@@ -230,7 +230,7 @@ export const WORKFLOW_ROUTES: readonly Route[] = [
   },
 ];
 
-export async function bodyOf<T>({ body }: AskAgent, schema: z.ZodType<T>): Promise<T> {
+export async function bodyOf<T>({ body }: Ask, schema: z.ZodType<T>): Promise<T> {
   const parsed = schema.safeParse(await body());
   if (parsed.success) return parsed.data;
   const [first] = parsed.error.issues;

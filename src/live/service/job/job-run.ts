@@ -265,7 +265,7 @@ export class JobRun {
 
   disrupted(iterations: readonly JobIteration[]): void {
     for (const { iteration } of iterations) this.#disrupted.add(iteration);
-    if (this.#disrupted.size > KEPT_ITERATIONS) this.#disrupted.delete([...this.#disrupted][0]!);
+    keepLast(this.#disrupted);
   }
 
   get pace(): Pace {
@@ -436,7 +436,7 @@ export class JobRun {
         if (number === undefined) return;
         if (role === "counts") this.pauses.delete(number);
         else this.pauses.add(number);
-        if (this.pauses.size > KEPT_ITERATIONS) this.pauses.delete([...this.pauses][0]!);
+        keepLast(this.pauses);
       },
     });
   }
@@ -462,4 +462,11 @@ function ownRows(report: PointsReport, isOwn: (rank: Rank) => boolean): PointsRe
     recvMs: floats(report.recvMs),
     issueMs: floats(report.issueMs),
   };
+}
+
+function keepLast(iterations: Set<number>): void {
+  for (const oldest of iterations) {
+    if (iterations.size <= KEPT_ITERATIONS) return;
+    iterations.delete(oldest);
+  }
 }

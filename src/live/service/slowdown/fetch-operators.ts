@@ -134,7 +134,8 @@ function addLinks(
   for (const [k, rank] of ranks.entries()) {
     const members = job.groups[groupIds.get(rank)?.[group[k]!] ?? -1]?.ranks;
     const to = peer[k]! < -1 ? members?.[-2 - peer[k]!] : peer[k]!;
-    if (to === undefined || to < 0 || to === rank || !isOwn.has(rank)) continue;
+    if (to === undefined || to < 0 || to === rank || !isOwn.has(rank) || to >= job.worldSize)
+      continue;
     const key = `${rank} ${to}`;
     const known = links.get(key);
     const times = Float64Array.from(ms.subarray(k * iterations, (k + 1) * iterations));

@@ -13,12 +13,15 @@ let rows: AuditRow[];
 let nowMs: number;
 let told: { incident: string | null; handling: Handling | null }[];
 let isAway: boolean;
+/** What was read arrives after this. */
+let read: Promise<void>;
 
 beforeEach(() => {
   rows = [];
   nowMs = 1_700_000_000_000;
   told = [];
   isAway = false;
+  read = Promise.resolve();
 });
 
 type Place = Pick<AuditRow, "atMs" | "id">;
@@ -32,12 +35,15 @@ function service(incidents: readonly Incident[] = [OPEN, OVER]): Workflow {
     nowMs: () => nowMs,
     newId: () => `${prefix}${ids++}`,
     history: {
-      audit: async ({ incident, before, most = 1000 }) =>
-        rows
+      audit: async ({ incident, before, most = 1000 }) => {
+        const found = rows
           .filter((row) => incident === undefined || row.incident === incident)
           .filter((row) => !before || newestFirst(before, row) < 0)
           .sort(newestFirst)
-          .slice(0, most),
+          .slice(0, most);
+        await read;
+        return found;
+      },
       putAudit: async (row) => {
         if (isAway) throw new Error("away");
         rows.push(row);
@@ -104,6 +110,22 @@ describe("what people do about an incident", () => {
     told = [];
     await here.refresh();
     expect(told).toEqual([]);
+  });
+
+  it("is not lost where another service's deeds are read meanwhile", async () => {
+    const here = service();
+    await here.refresh();
+    await service().handle(OPEN.id, { do: "acknowledge" }, "grace");
+    let arrive: () => void = () => undefined;
+    read = new Promise((resolve) => (arrive = resolve));
+    const refreshed = here.refresh();
+    const commented = here.handle(OPEN.id, { do: "comment", text: "here" }, "ada");
+    // As far as it comes without the answer.
+    await new Promise((resolve) => setImmediate(resolve));
+    arrive();
+    await Promise.all([refreshed, commented]);
+    const { commentCount, acknowledged } = await here.handling(OPEN.id);
+    expect([commentCount, acknowledged?.who]).toEqual([1, "grace"]);
   });
 
   it("is not done where it cannot be written down", async () => {

@@ -65,7 +65,11 @@ export class Workflow {
   }
 
   /** Takes in what was written since; a store that is away is asked again later. */
-  async refresh(): Promise<void> {
+  refresh(): Promise<void> {
+    return this.#inTurn(() => this.#refresh());
+  }
+
+  async #refresh(): Promise<void> {
     const isFirst = !this.#isRead;
     const rows = isFirst
       ? await this.#readAll()
