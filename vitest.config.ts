@@ -17,7 +17,11 @@ const ofManyCases = ["src", "test", "web", "eval"].flatMap((folder) =>
     ),
 );
 
-const common = { setupFiles: ["test/support/property-seed.ts"] };
+const common = {
+  setupFiles: ["test/support/property-seed.ts"],
+  // One second by itself, which a busy machine may need for anything.
+  expect: { poll: { timeout: 50_000 } },
+};
 
 /** What was starved of the processor gets another try; the end of the output counts and names it. */
 const system = { ...common, testTimeout: 120_000, hookTimeout: 120_000, retry: 1 };
@@ -40,7 +44,7 @@ export default defineConfig({
             "web/**/*.test.ts",
             "eval/**/*.test.ts",
           ],
-          testTimeout: 60_000,
+          testTimeout: 120_000,
           isolate: false,
         },
       },

@@ -42,9 +42,10 @@ describe("faultline diagnose", () => {
   });
 
   it("uses colour in a pipe with FORCE_COLOR alone, and never with NO_COLOR", async () => {
+    const log = put("colour/rank1.log", "[rank1]: ValueError: could not broadcast\n");
     const coloured = async (more: Readonly<Record<string, string>>): Promise<boolean> => {
       const env = { ...process.env, CI: "true", NO_COLOR: "", FORCE_COLOR: "", ...more };
-      return (await faultlineIn({ env }, "diagnose", hang3)).stdout.includes("\u001b");
+      return (await faultlineIn({ env }, "diagnose", log)).stdout.includes("\u001b");
     };
     expect(await coloured({})).toBe(false);
     expect(await coloured({ FORCE_COLOR: "1" })).toBe(true);

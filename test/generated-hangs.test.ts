@@ -1,13 +1,14 @@
 /**
  * Jobs that hang to order: random layouts, every kind of culprit, missing dumps, rings that wrapped, ranks without entries,
- * no timing, JSON among pickles. Forty of them here; `npm run eval -- generated-hangs` asks 540.
+ * no timing, JSON among pickles. Twenty-four of them here, forty in `npm run test:long`; `npm run eval -- generated-hangs` asks 540.
  */
 import { expect, it } from "vitest";
 import { examineHangs } from "../eval/generated-hangs/examine.ts";
+import { runs } from "./support/cases.ts";
 
 it.each([
-  ["of 4 to 48 ranks", 20_000, 34, 48],
-  ["of 4 to 512 ranks", 30_000, 6, 512],
+  ["of 4 to 48 ranks", 20_000, runs(20, 34), 48],
+  ["of 4 to 512 ranks", 30_000, runs(4, 6), 512],
 ])(
   "%s: the exact culprits and causes, and never sure of something wrong",
   async (_, seed, cases, ranks) => {

@@ -23,11 +23,11 @@ describe("from metrics alone", () => {
   const cases: readonly [string, string, string, number[]][] = [
     ["process-gone:rank=5:from=200", "node002", "process-gone", [5]],
     ["gpu-error:rank=11:from=200:signature=card-drop", "node005", "gpu-error", [10, 11]],
-    ["network-slow:rank=6:from=500:severity=4:signature=pcie", "node003", "network-slow", [6, 7]],
-    ["gpu-slow:rank=9:from=500:severity=1.8", "node004", "gpu-slow", [8, 9]],
+    ["network-slow:rank=6:from=300:severity=4:signature=pcie", "node003", "network-slow", [6, 7]],
+    ["gpu-slow:rank=9:from=300:severity=1.8", "node004", "gpu-slow", [8, 9]],
   ];
   it.each(few(cases, 2))("%s is found on %s as %s", async (fault, machine, cause, ranks) => {
-    const iterations = /slow/.test(fault) ? 1200 : 300;
+    const iterations = /slow/.test(fault) ? 700 : 300;
     const verdict = await diagnoseFiles(filesOf(["metrics"], iterations, fault));
     expect(verdict.kind).toBe("faulty-machine");
     // Of one GPU that stands still while the others wait, its rank; else the whole machine.
@@ -38,7 +38,7 @@ describe("from metrics alone", () => {
   });
 
   it("a healthy job accuses nobody", async () => {
-    const verdict = await diagnoseFiles(filesOf(["metrics"], 900));
+    const verdict = await diagnoseFiles(filesOf(["metrics"], 500));
     expect(verdict.kind).toBe("healthy");
     expect(verdict.suspects).toEqual([]);
   });

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { openFile } from "../src/ingest/sources.ts";
 import { diagnose } from "../src/pipeline/diagnose.ts";
+import { oneOfEach } from "./support/cases.ts";
 
 const folder = fileURLToPath(new URL("../fixtures/recordings/", import.meta.url));
 const archives = readdirSync(folder).filter((name) => name.endsWith(".tar.gz"));
@@ -41,7 +42,9 @@ const HANGS_LATER = new Set(["mismatch5-tp4.tar.gz", "mismatch3-tp8.tar.gz"]);
 describe("a recorded job", () => {
   it("is there to be tested", () => expect(recordings.length).toBeGreaterThanOrEqual(19));
 
-  it.each(recordings)(
+  // Of each fault a job that is data-parallel alone, and one of another layout.
+  const kindOf = (name: string): string => `${/^[a-z]+/.exec(name)![0]} ${/-[a-z]/.test(name)}`;
+  it.each(oneOfEach(recordings, kindOf))(
     "%s gets kind, cause, ranks and iteration right, and no one else blamed",
     async (name) => {
       const truth = await truthOf(folder + name);

@@ -47,7 +47,7 @@ describe("a simulated hang", () => {
   const cases = LAYOUTS.flatMap(([layout, shape]) =>
     FAULTS.map(([fault, causes, ranks]) => [layout, fault, shape, causes, ranks] as const),
   );
-  it.each(few(cases, 4))(
+  it.each(few(cases, 3))(
     "%s, %s: found from its dumps",
     async (_layout, fault, shape, causes, ranks) => {
       const files = filesOf(shape, ["flight-recorder"], fault);
@@ -90,8 +90,8 @@ describe("a simulated slow network", () => {
     ["node000", "severity=2", 5, { gpus: 32 }],
     ["node003", "severity=6", 13, { gpus: 32 }],
     ["node001", "severity=3", 12, { gpus: 64, tp: 4 }],
-    ["node001", "severity=4", 4, { gpus: 32, tp: 8, ...LARGER }],
     ["node000", "severity=3", 22, { gpus: 32, ep: 4 }],
+    ["node001", "severity=4", 4, { gpus: 32, tp: 8, ...LARGER }],
     // The other machine of the stage communicates with it in every group.
     ["node002", "severity=6", 44, { gpus: 32, tp: 2, pp: 2, iterations: 30 }],
     ["node003", "severity=6", 71, { gpus: 32, tp: 2, pp: 2, iterations: 30 }],
@@ -126,16 +126,16 @@ describe("a simulated slow network", () => {
 describe("two simulated faults at once", () => {
   const cases: [string, string, Partial<ClusterSpec>, number[]][] = [
     [
-      "gpu-slow:rank=3:from=8:severity=1.5",
-      "dataloader:rank=6:from=8:severity=4",
-      { seed: 5, ...LARGER },
-      [3, 6],
-    ],
-    [
       "gpu-slow:rank=5:from=8:severity=2",
       "network-slow:rank=20:from=8:severity=4",
       { gpus: 32, seed: 3 },
       [5, 20],
+    ],
+    [
+      "gpu-slow:rank=3:from=8:severity=1.5",
+      "dataloader:rank=6:from=8:severity=4",
+      { seed: 5, ...LARGER },
+      [3, 6],
     ],
     [
       "gpu-slow:rank=9:from=8:severity=1.6",

@@ -1,4 +1,5 @@
 /** `faultline trace --out` and `--perfetto` on recordings of real jobs, as a user calls them. */
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,6 +13,14 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "faultline-pictures-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const recording = (name: string): string => join(root, `fixtures/traces/${name}.tar.gz`);
+
+/** Its first rank alone: a third of the work. */
+function firstRank(name: string): string {
+  const file = `${name}/kineto.rank0.json.gz`;
+  if (!existsSync(join(folder, file)))
+    execFileSync("tar", ["xzf", recording(name), "-C", folder, file]);
+  return join(folder, file);
+}
 
 function idsOf(page: string): string[] {
   return readTags(page).flatMap(({ attributes }) => attributes.get("id") ?? []);
@@ -59,9 +68,9 @@ describe("pictures of recorded jobs", () => {
     const out = join(folder, "verdict");
     const { status } = await faultline(
       "diagnose",
-      recording("reg-data"),
+      firstRank("reg-data"),
       "--baseline",
-      recording("reg-none"),
+      firstRank("reg-none"),
       "--out",
       out,
       "--quiet",
@@ -73,7 +82,7 @@ describe("pictures of recorded jobs", () => {
   });
 
   it("are never written over an input", async () => {
-    const input = recording("reg-none");
+    const input = firstRank("reg-none");
     const { status, stderr: said } = await faultline("trace", input, "--perfetto", input);
     expect(status).toBe(2);
     expect(said).toContain("is one of the inputs");

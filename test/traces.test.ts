@@ -11,7 +11,7 @@ import { diagnose } from "../src/pipeline/diagnose.ts";
 import { faultline } from "./support/cli.ts";
 import { quietEnv } from "./support/in-memory.ts";
 import { simulatedRun } from "./support/simulated-run.ts";
-import { few } from "./support/cases.ts";
+import { few, longTest } from "./support/cases.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "faultline-traces-"));
@@ -97,25 +97,15 @@ describe("faultline trace on recordings of real jobs", () => {
     expect(said.regressions).toEqual([]);
   });
 
-  it("finds the synchronisation in every layer, and whose it is", async () => {
-    const { regressions } = await traced(
-      recording("reg-sync"),
-      "--baseline",
-      recording("reg-none"),
-    );
-    expect(regressions).toMatchObject([
-      { cause: "synchronization", owner: "algorithm", ranks: [0, 2, 4] },
-    ]);
+  // The other one is asked of `diagnose` (src/verdict/answer.test.ts).
+  const slower = [
+    ["reg-data", "the slow loader on the ranks of the first stage", "dataloader", [0, 2]],
+    ["reg-sync", "the synchronisation in every layer", "synchronization", [0, 2, 4]],
+  ] as const;
+  it.each(few(slower, 1))("finds in %s %s, and whose it is", async (name, _, cause, ranks) => {
+    const { regressions } = await traced(recording(name), "--baseline", recording("reg-none"));
+    expect(regressions).toMatchObject([{ cause, owner: "algorithm", ranks }]);
     expect(regressions[0]!.threshold).toContain("baseline run");
-  });
-
-  it("finds the slow loader on the ranks of the first stage", async () => {
-    const { regressions } = await traced(
-      recording("reg-data"),
-      "--baseline",
-      recording("reg-none"),
-    );
-    expect(regressions).toMatchObject([{ cause: "dataloader", owner: "algorithm", ranks: [0, 2] }]);
   });
 
   it("finds nothing in a healthy run, nor in the healthy one beside the slow one", async () => {
@@ -210,7 +200,8 @@ describe("faultline trace says what is wrong in one line", () => {
 });
 
 describe("diagnose", () => {
-  it("with --baseline turns a regression into the verdict", async () => {
+  // One that all ranks have: src/verdict/answer.test.ts, in every run.
+  longTest("with --baseline turns a regression into the verdict", async () => {
     const paths = [recording("reg-data")];
     const { verdict } = await diagnose({ paths, baseline: [recording("reg-none")] }, quietEnv);
     expect(verdict).toMatchObject({

@@ -5,6 +5,7 @@ import { recognise } from "./formats.ts";
 import { metricParquet } from "./metric-parquet.ts";
 import * as samples from "../../test/support/ingest/parquet.ts";
 import { readAtAllSizes, readBytes } from "../../test/support/ingest/reader-contract.ts";
+import { runs } from "../../test/support/cases.ts";
 
 const read = (bytes: Buffer, file = "metrics.parquet"): Reading =>
   readBytes(metricParquet, file, bytes);
@@ -76,7 +77,7 @@ describe("tables of samples as Parquet", () => {
           for (const [at, byte] of changes) bytes[at] = byte;
           read(bytes);
         }),
-        { numRuns: 300 },
+        { numRuns: runs(100, 300) },
       );
     }
   });

@@ -7,6 +7,7 @@ import {
   readCutEverywhere,
   sniffs,
 } from "../../test/support/ingest/reader-contract.ts";
+import { runs } from "../../test/support/cases.ts";
 
 // Excerpts of our own recording oom2, rank 4.
 const OOM2 = `vm:2516:2516 [0] NCCL INFO NCCL_SOCKET_IFNAME set by environment to lo
@@ -128,7 +129,7 @@ describe("NCCL debug log", () => {
   it("reads the same at every chunk size and survives a cut at every byte", () => {
     const [first, ...others] = readAtAllSizes(ncclDebugLog, "f", OOM2);
     for (const other of others) expect(other).toEqual(first);
-    for (const reading of readCutEverywhere(ncclDebugLog, "f", OOM2))
+    for (const reading of readCutEverywhere(ncclDebugLog, "f", OOM2, runs(5, 1)))
       expect(reading.format).toBe("nccl-log");
   });
 

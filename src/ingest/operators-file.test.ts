@@ -15,6 +15,7 @@ import { memoryOutput } from "../../test/support/simulate/memory-output.ts";
 import { recognise } from "./formats.ts";
 import { operatorsFile, operatorsSink } from "./operators-file.ts";
 import { CHUNK_SIZES, readBytes, sniffs } from "../../test/support/ingest/reader-contract.ts";
+import { runs } from "../../test/support/cases.ts";
 
 const FILE = "operators/operators.flop";
 
@@ -262,7 +263,7 @@ describe("operators.flop", () => {
     expect(states).toContain(COMPLETED);
   });
 
-  it("agrees with the simulation for 30 random jobs, in odd chunks", () => {
+  it("agrees with the simulation for random jobs, in odd chunks", () => {
     fc.assert(
       fc.property(jobs, fc.integer({ min: 1, max: 5000 }), (spec, size) => {
         const { bytes, ranks } = simulated({ ...spec, iterations: 2 });
@@ -270,7 +271,7 @@ describe("operators.flop", () => {
         expect(defects).toEqual([]);
         expectSame(operators!, ranks);
       }),
-      { seed: 11, numRuns: 30 },
+      { seed: 11, numRuns: runs(10, 30) },
     );
   });
 
@@ -287,7 +288,7 @@ describe("operators.flop", () => {
     const whole = readBytes(operatorsFile, FILE, bytes);
     const body = bytes.indexOf(10) + 1;
     let before = 0;
-    for (let end = 0; end < bytes.length; end++) {
+    for (let end = 0; end < bytes.length; end += runs(5, 1)) {
       const { records, operators, defects } = readBytes(
         operatorsFile,
         FILE,

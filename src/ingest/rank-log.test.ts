@@ -9,6 +9,7 @@ import {
   sniffs,
 } from "../../test/support/ingest/reader-contract.ts";
 import { processorMs } from "../../test/support/processor-time.ts";
+import { runs } from "../../test/support/cases.ts";
 
 // Excerpts of our own recordings; rank 2 of hang3 waits for rank 3, which sleeps.
 const HANG3_RANK2 = `2026-11-15 00:41:37.409 [INFO] [rank2] initializing torch distributed, world size 8
@@ -559,7 +560,8 @@ describe("as a reader", () => {
   });
 
   it("survives a cut at every byte", () => {
-    for (const reading of readCutEverywhere(rankLog, "f", OOM2_RANK0.slice(0, 1500) + OOM2_RANK2)) {
+    const text = OOM2_RANK0.slice(0, 1500) + OOM2_RANK2;
+    for (const reading of readCutEverywhere(rankLog, "f", text, runs(5, 1))) {
       expect(reading.format).toBe("rank-log");
     }
   });

@@ -1,6 +1,6 @@
 /** The answer in its parts, on recordings of real jobs: who, what physically, how much slower, what to do first. */
 import { existsSync } from "node:fs";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { diagnose } from "../pipeline/diagnose.ts";
 import { pictureOfJob } from "../pipeline/picture.ts";
 import { actionHead, actionTitle } from "../report/action-words.ts";
@@ -15,7 +15,14 @@ import { physicalWords } from "../model/deviation-words.ts";
 
 const env = { signal: new AbortController().signal, progress: () => undefined };
 const KINDS = ["hang", "crash", "fail-slow", "regression", "faulty-machine"] as const;
-const recording = async (...paths: string[]) => await diagnose({ paths }, env);
+/** Several tests ask about the same recording: read once. */
+const known = new Map<string, ReturnType<typeof diagnose>>();
+const recording = (path: string): ReturnType<typeof diagnose> => {
+  const found = known.get(path) ?? diagnose({ paths: [path] }, env);
+  known.set(path, found);
+  return found;
+};
+afterAll(() => known.clear());
 
 describe("a hang whose stacks are among the inputs", async () => {
   const { job, verdict } = await recording("fixtures/recordings/hang3.tar.gz");

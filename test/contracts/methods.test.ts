@@ -56,7 +56,7 @@ const KINDS = (Object.keys(NOTHING) as (keyof Job)[]).filter(
 
 const jobs = new Map<string, Job>();
 const healthy = few(HEALTHY, 2);
-const faulty = few(FAULTY, 3);
+const faulty = few(FAULTY, 2);
 beforeAll(async () => {
   for (const archive of [...healthy, ...faulty]) jobs.set(archive, await read(archive));
 }, 120_000);

@@ -20,3 +20,10 @@ export function few<T>(cases: readonly T[], count: number): readonly T[] {
   if (isLong || cases.length <= count) return cases;
   return Array.from({ length: count }, (_, i) => cases[Math.floor((i * cases.length) / count)]!);
 }
+
+/** The first case of every kind; all where all are asked for. */
+export function oneOfEach<T>(cases: readonly T[], kindOf: (one: T) => string): readonly T[] {
+  if (isLong) return cases;
+  const kinds = cases.map(kindOf);
+  return cases.filter((_, i) => kinds.indexOf(kinds[i]!) === i);
+}

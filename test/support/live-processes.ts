@@ -144,7 +144,7 @@ function agentsOf(parent: number): AgentProcess[] {
 async function killed(
   child: ChildProcess,
   signal: NodeJS.Signals,
-  patienceMs = 15_000,
+  patienceMs = 60_000,
 ): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exit = once(child, "exit");

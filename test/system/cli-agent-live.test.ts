@@ -4,15 +4,14 @@ import { once } from "node:events";
 import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { KIND } from "../../src/ingest/probe-ring/layout.ts";
 import { readRing } from "../../src/ingest/probe-ring/read-ring.ts";
 import { agoNs, TestRing } from "../support/live/ring.ts";
 import { hear, startService, type Heard, type TestService } from "../support/live/bus.ts";
+import { FAULTLINE } from "../support/cli.ts";
 import { until } from "../support/until.ts";
 
-const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 const TOKEN = "agent-token-1";
 const MS = 1_000_000n;
 let folder: string;
@@ -41,7 +40,7 @@ interface Agent {
 
 function agent(...words: string[]): Agent {
   const { FAULTLINE_TOKEN: _, ...env } = process.env;
-  const child = spawn(process.execPath, ["--import", "tsx", main, "agent", ...words], {
+  const child = spawn(FAULTLINE, ["agent", ...words], {
     stdio: ["ignore", "pipe", "pipe"],
     env,
   });
@@ -151,13 +150,13 @@ describe("faultline agent --server", () => {
         iterations: [3, 99],
         picks: [{ rank: 1, of: { group: "0000000000000077", nth: [0, 1] } }],
       },
-      10_000,
+      60_000,
     );
     expect(durations).toEqual({ kind: "durations", ms: Float32Array.of(10, NaN, NaN, NaN) });
     const evidence = await service.bus.ask(
       "node7",
       { ask: "evidence", ...about, ranks: [0], records: 64, stacks: false, logBytes: 100 },
-      10_000,
+      60_000,
     );
     if (evidence.kind !== "evidence") throw new Error(evidence.kind);
     const native = evidence.files.find(({ name }) => name.includes(".native."))!;

@@ -229,7 +229,7 @@ async function stay(line: string, at: string): Promise<Staying> {
   return {
     end: async () => {
       child.kill("SIGTERM");
-      const late = setTimeout(() => child.kill("SIGKILL"), 15_000);
+      const late = setTimeout(() => child.kill("SIGKILL"), 60_000);
       const status = await ended;
       clearTimeout(late);
       return { status, said: `${line}\n${said}` };

@@ -18,6 +18,7 @@ import * as P from "../../src/simulate/cluster/program.ts";
 import { parseFault } from "../../src/simulate/cluster/fault-spec.ts";
 import { simulate } from "../../src/simulate/cluster/engine.ts";
 import type { Simulation } from "../../src/simulate/cluster/times.ts";
+import { runs } from "../support/cases.ts";
 
 const SEED = 4711;
 
@@ -113,7 +114,7 @@ describe("the iteration time", () => {
         const [only] = run(spec).kept;
         expect(only!.endNs / expected).toBeCloseTo(1, 12);
       }),
-      { seed: SEED, numRuns: 25 },
+      { seed: SEED, numRuns: runs(10, 25) },
     );
   });
 
@@ -123,14 +124,14 @@ describe("the iteration time", () => {
         const job = run({ ...any, noise: 0, iterations: 2 });
         for (let rank = 0; rank < job.spec.gpus; rank++) explainRank(job, rank);
       }),
-      { seed: SEED, numRuns: 40 },
+      { seed: SEED, numRuns: runs(15, 40) },
     );
   });
 
   test("waits for a NIC only while something holds it", () => {
     fc.assert(
       fc.property(jobs, (any) => explainTransfers(run({ ...any, noise: 0, iterations: 1 }))),
-      { seed: SEED, numRuns: 40 },
+      { seed: SEED, numRuns: runs(15, 40) },
     );
   });
 });

@@ -21,6 +21,7 @@ import { simulate } from "../../src/simulate/cluster/engine.ts";
 import { parseFault } from "../../src/simulate/cluster/fault-spec.ts";
 import { completeSpec } from "../../src/simulate/cluster/spec.ts";
 import type { Steer } from "../../src/simulate/cluster/steering.ts";
+import { FAULTLINE } from "../support/cli.ts";
 import { SlowStorage } from "../../src/live/agent/evidence/slow-storage.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "faultline-fleet-"));
@@ -405,17 +406,12 @@ describe("faultline simulate --live", () => {
   async function play(
     ...more: string[]
   ): Promise<{ child: ChildProcess; about: About; pids: number[] }> {
-    const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
     // Nobody listens there: agents try, and try again.
     const words = ["simulate", "--live", "http://127.0.0.1:9", "--gpus", "4", "--every", "200ms"];
-    const child = spawn(
-      process.execPath,
-      ["--import", "tsx", main, ...words, "--control", "0", "--json", "--quiet", ...more],
-      {
-        stdio: ["pipe", "pipe", "inherit"],
-        env: { ...process.env, TMPDIR: mkdtempSync(join(folder, "cli-")) },
-      },
-    );
+    const child = spawn(FAULTLINE, [...words, "--control", "0", "--json", "--quiet", ...more], {
+      stdio: ["pipe", "pipe", "inherit"],
+      env: { ...process.env, TMPDIR: mkdtempSync(join(folder, "cli-")) },
+    });
     closing.push(() => ended(child));
     const [line] = (await once(child.stdout, "data")) as [Buffer];
     const about = JSON.parse(line.toString()) as About;

@@ -7,6 +7,7 @@ import type { Incident } from "../../src/model/incident.ts";
 import { type Rehearsal, rehearse, START_MS, viewOf } from "../support/live-rehearsal.ts";
 import { few, longTest } from "../support/cases.ts";
 
+const PATIENT = { timeout: 60_000 };
 const SMALL = { gpus: 32, tp: 4, pp: 2, seed: 7 };
 
 function pointsOf(rank: number, iteration: number, endMs: number): PointsReport {
@@ -172,7 +173,7 @@ describe("the live service", () => {
     await vi.waitFor(async () => {
       const stored = await rehearsal.history.incidents({});
       expect(stored.map(({ state }) => state)).toEqual(["resolved"]);
-    });
+    }, PATIENT);
   });
 
   // The first costs more than the second, or hides it: in all iterations of the second the first is slow as well.
@@ -183,7 +184,7 @@ describe("the live service", () => {
     // Hidden altogether: an iteration takes as long with both as with the first.
     ["dataloader:rank=11:severity=1.6", [11], "gpu-slow:rank=23:severity=3", [23]],
   ];
-  it.each(few(PAIRS, 2))(
+  it.each(few(PAIRS, 1))(
     "names both of two faults: %s, %j, then %s, %j",
     async (first, one, second, two) => {
       const rehearsal = await rehearse(demoSpec(), { validation: null });
@@ -230,7 +231,7 @@ describe("the live service", () => {
     const rehearsal = await rehearse(demoSpec(), { validation: null });
     await rehearsal.run(60);
     rehearsal.fleet.played.board.add("network-slow:link=node001-node003:severity=100");
-    await rehearsal.run(90);
+    await rehearsal.run(60);
     expect(new Set(rehearsal.told.map(({ id }) => id)).size).toBe(1);
   });
 
@@ -292,7 +293,7 @@ describe("the live service", () => {
     await vi.waitFor(async () => {
       const all = await rehearsal.history.incidents({});
       expect(all.map(({ id, state }) => [id, state])).toEqual([[before.incident, "resolved"]]);
-    });
+    }, PATIENT);
     const revisions = await rehearsal.history.incidentHistory(before.incident!);
     expect(revisions.map(({ revision }) => revision)).toEqual(
       Array.from({ length: revisions.length }, (_, i) => i + 1),
@@ -388,7 +389,7 @@ describe("the live service", () => {
       const picture = await viewOf(rehearsal).picture(id);
       expect(picture).not.toBeNull();
       return picture!;
-    });
+    }, PATIENT);
     expect(drawn.story!.hops.at(-1)!.to).toBe(17);
     await rehearsal.service.pictures.idle();
     await rehearsal.restart();

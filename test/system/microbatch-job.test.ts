@@ -185,8 +185,8 @@ describe.skipIf(python === null)(`a job of threads${whyNoPython}`, () => {
         expect(lines.at(-1)!.trouble).not.toBeNull();
       }
       expect(asked.size).toBe(jobs.length);
-      // A second of iterations: nobody waited for answers.
-      expect(performance.now() - startedMs).toBeLessThan(30_000);
+      // A second of iterations. Who waits half a second for each answer to a question and a report needs fifty.
+      expect(performance.now() - startedMs).toBeLessThan(45_000);
     } finally {
       server.closeAllConnections();
       server.close();

@@ -11,6 +11,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -19,7 +20,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Verdict } from "../../src/model/verdict.ts";
-import { ROOT, type Ran } from "../support/cli.ts";
+import { FAULTLINE, ROOT, type Ran } from "../support/cli.ts";
 import { until } from "../support/until.ts";
 
 const RECORDING = `${ROOT}fixtures/recordings/hang3.tar.gz`;
@@ -37,12 +38,11 @@ const quiet: ExecFileSyncOptionsWithStringEncoding = {
 let tarball = "";
 
 beforeAll(() => {
-  const words = ["pack", "--json", "--pack-destination", folder];
+  // Built before the suite; once more, as `npm pack` does by itself, would write into what other tests run meanwhile.
+  execFileSync(FAULTLINE, ["--prepare"], quiet);
+  const words = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder];
   const packed = execFileSync("npm", words, { ...quiet, cwd: ROOT, maxBuffer: 1 << 26 });
-  // npm's answer comes after what the build prints.
-  const [answer] = JSON.parse(packed.slice(packed.lastIndexOf("\n[") + 1)) as [
-    { filename: string },
-  ];
+  const [answer] = JSON.parse(packed) as [{ filename: string }];
   tarball = join(folder, answer.filename);
   execFileSync("npm", ["init", "-y"], { ...quiet, cwd: folder });
   // Offline: it has no dependencies.
@@ -79,6 +79,15 @@ describe("the npm package", () => {
     expect(files).toContain("dist/cli/main.js");
     expect(files).toContain("LICENSE");
     expect(files.filter((file) => /test|fixture|^src\/|^eval\//.test(file))).toEqual([]);
+  });
+
+  it("is built before it is packed", () => {
+    const { scripts } = JSON.parse(readFileSync(`${ROOT}package.json`, "utf8")) as {
+      scripts: Record<string, string>;
+    };
+    // What `--prepare` runs, too.
+    expect(scripts["prepack"]).toBe("node scripts/build.mjs");
+    expect(readFileSync(FAULTLINE, "utf8")).toContain(scripts["prepack"]);
   });
 
   it("brings no other package with it", () => {

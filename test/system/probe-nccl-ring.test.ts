@@ -214,7 +214,7 @@ describe.skipIf(!hasCompiler)(`the life of a ring${why}`, () => {
     const run = spawnSync("sh", ["-c", script], {
       encoding: "utf8",
       env: { PATH: process.env["PATH"], FAULTLINE_DIR: rings },
-      timeout: 20_000,
+      timeout: 100_000,
     });
     expect(run).toMatchObject({ status: 0, signal: null, stderr: "" });
     expect(ringsIn(rings)[0]!.records).toHaveLength(8);

@@ -103,7 +103,7 @@ describe.skipIf(whyNoPrometheus !== "")(`a real Prometheus${whyNoPrometheus}`, (
   it("says what it is and what time it is", () => {
     expect(server).toMatchObject({ kind: "prometheus", url: running.url });
     expect(server.version).toMatch(/^\d+\.\d+/);
-    expect(Math.abs(nowS(server) * 1000 - Date.now())).toBeLessThan(3000);
+    expect(Math.abs(nowS(server) * 1000 - Date.now())).toBeLessThan(30_000);
   });
 
   it("gives the same samples by remote read, raw and query_range, bit for bit", async () => {

@@ -22,7 +22,7 @@ afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop();
 });
 
-const PATIENT = { timeout: 15_000 };
+const PATIENT = { timeout: 60_000 };
 const SECRET = "8f742231b10e8888abcd99yyyzzz85a5";
 const REPLY = "https://hooks.slack.com/actions/T1/2/abc";
 const ALERTS: AlertsConfig = {

@@ -8,7 +8,7 @@ import { randomHangCase } from "./random-case.ts";
 import { notCome, openWaits } from "./waits.ts";
 import { runs } from "../../../test/support/cases.ts";
 
-const SEEDS = [...Array(12).keys()];
+const SEEDS = [...Array(runs(6, 12)).keys()];
 const base = { tp: 2, pp: 2, dp: 2 } as const;
 const make = (options: Partial<HangOptions>): HangCase =>
   makeHangCase({ ...base, seed: 1, fault: "cpu-stall", ...options });

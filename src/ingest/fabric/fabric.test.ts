@@ -8,6 +8,7 @@ import {
   readBytes,
   readCutEverywhere,
 } from "../../../test/support/ingest/reader-contract.ts";
+import { runs } from "../../../test/support/cases.ts";
 
 const FILES = [
   "ibnetdiscover.txt",
@@ -56,7 +57,7 @@ describe("what describes a site's network", () => {
 
   it.each(FILES)("%s cut anywhere names no port that the whole does not", (file) => {
     const whole = new Set(ports(file).map(({ machine }) => machine));
-    for (const { fabric = [] } of readCutEverywhere(readerOf(file), file, text(file)))
+    for (const { fabric = [] } of readCutEverywhere(readerOf(file), file, text(file), runs(5, 1)))
       for (const { machine } of fabric)
         expect([...whole].some((one) => one.startsWith(machine))).toBe(true);
   });

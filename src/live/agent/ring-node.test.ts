@@ -199,7 +199,7 @@ describe("rows of iterations", () => {
     const [report] = start()
       .tick(Date.now())
       .filter((one): one is PointsReport => one.kind === "points");
-    expect(Math.abs(report!.endMs[0]! - Date.now())).toBeLessThan(5000);
+    expect(Math.abs(report!.endMs[0]! - Date.now())).toBeLessThan(60_000);
   });
 
   it("wait for operators to end, two iterations at most", () => {

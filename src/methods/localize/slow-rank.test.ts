@@ -37,7 +37,7 @@ const CASES = LAYOUTS.flatMap(([layout, shape]) =>
 );
 
 describe("a slow job", () => {
-  test.each(few(CASES, 3))("$layout, $fault: this rank and nobody else", async (one) => {
+  test.each(few(CASES, 2))("$layout, $fault: this rank and nobody else", async (one) => {
     const { shape, fault, cause, ranks } = one;
     const verdict = await verdictOf(shape, fault);
     const blamed = verdict.suspects.flatMap((suspect) => suspect.ranks).sort((a, b) => a - b);

@@ -25,7 +25,7 @@ const everything = testFleet({ machines: 3, seconds: 10 }).grids.map(({ metric }
 
 describe("healthy jobs", () => {
   it.each(few([4, 300, 16, 8, 64], 2))("of %i machines accuse nobody", (machines) => {
-    for (const seed of machines > 50 ? [1] : [1, 2, 3]) {
+    for (const seed of machines > 50 ? [1] : few([1, 2, 3], 1)) {
       const report = findMachines(testFleet({ machines, seed, gpus: 2, seconds: 600 }));
       expect(names(report)).toEqual([]);
       expect(report.telemetry).toEqual([]);
@@ -34,7 +34,7 @@ describe("healthy jobs", () => {
 
   it("with stages of different load accuse no stage", () => {
     const stageFactor = (stage: number): number => (stage === 3 ? 0.5 : 1);
-    for (const stages of [4, 8]) {
+    for (const stages of few([4, 8], 1)) {
       const report = findMachines(testFleet({ machines: 16, stages, stageFactor }));
       expect(names(report)).toEqual([]);
     }
@@ -114,7 +114,7 @@ describe("a faulty machine", () => {
   });
 
   it("shows at coarse sampling as well", () => {
-    for (const stepS of [5, 15, 30, 60]) {
+    for (const stepS of few([5, 15, 30, 60], 2)) {
       const changes = gone(9, 1200);
       const report = findMachines(testFleet({ changes, haltS: 1205, stepS, seconds: 1800 }));
       expect(names(report)).toEqual(["node009"]);
@@ -153,7 +153,7 @@ describe("a faulty machine", () => {
 describe("absence", () => {
   it("of all samples of a machine is a fault, within two intervals and the continuity", () => {
     const dead = everything.map((metric) => ({ machine: 6, metric, fromS: 700, to: nothing }));
-    for (const stepS of [1, 15, 30]) {
+    for (const stepS of few([1, 15, 30], 2)) {
       const report = findMachines(
         testFleet({ changes: dead, stepS, seconds: 700 + 2 * stepS + 240 }),
       );

@@ -101,7 +101,7 @@ describe("text from strangers stays text", () => {
     expectHarmless(renderHtml(poisoned, poison<Verdict>(verdict, hostile, new Set())));
   });
 
-  test.each(few(HOSTILE, 3))(
+  test.each(few(HOSTILE, 2))(
     "in the story, the metrics, the log lines and the timeline: %j",
     (hostile) => {
       const { job } = syntheticHang(SMALL);

@@ -15,7 +15,7 @@ import { parseFault } from "./fault-spec.ts";
 import { runs as casesOf } from "../../../test/support/cases.ts";
 
 const SEED = 20261115;
-const RUNS = casesOf(20, 60);
+const RUNS = casesOf(12, 60);
 
 /** Healthy for a third of the cases, else with one slow-down. */
 const runs: fc.Arbitrary<Run> = fc

@@ -16,7 +16,7 @@ describe("the story of a slow-down", () => {
     ["dataloader:rank=3:from=12:severity=12", 3],
     ["gpu-slow:rank=9:severity=2", 9],
   ];
-  it.each(few(FAULTS, 3))(
+  it.each(few(FAULTS, 1))(
     "leads from a rank that only waits to the slow one: %s",
     async (fault, rank) => {
       const { job, verdict } = await slowJob(fault);

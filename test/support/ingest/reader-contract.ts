@@ -34,12 +34,20 @@ export function readAtAllSizes(
   return CHUNK_SIZES.map((size) => readBytes(reader, file, content, size));
 }
 
-/** Reads the file cut at every byte and hands out the readings, so that a test can look at them. */
-export function readCutEverywhere(reader: Reader, file: string, content: string): Reading[] {
+/**
+ * Reads the file cut at every byte and hands out the readings, so that a test can look at them. Of a long file `npm test`
+ * may cut at every so many bytes, and at the last: `every`.
+ */
+export function readCutEverywhere(
+  reader: Reader,
+  file: string,
+  content: string,
+  every = 1,
+): Reading[] {
   const bytes = Buffer.from(content);
   const readings: Reading[] = [];
-  for (let end = 0; end <= bytes.length; end++) {
-    readings.push(readBytes(reader, file, bytes.subarray(0, end)));
+  for (let end = bytes.length; end >= 0; end -= every) {
+    readings.unshift(readBytes(reader, file, bytes.subarray(0, end)));
   }
   return readings;
 }

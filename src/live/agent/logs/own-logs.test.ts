@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { until } from "../../../../test/support/until.ts";
 import { ownLogs } from "./own-logs.ts";
 import { SlowStorage } from "../evidence/slow-storage.ts";
 
@@ -92,18 +93,10 @@ describe("logs in the hands of processes", () => {
     const shell = spawn("sh", ["-c", "sleep 60 | cat"], { stdio: ["ignore", log.fd, log.fd] });
     processes.push(shell);
     closeSync(log.fd);
-    let pid = 0;
-    for (let i = 0; i < 200 && pid === 0; i++) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
-      const { execFileSync } = await import("node:child_process");
-      try {
-        pid = Number(
-          execFileSync("pgrep", ["-P", String(shell.pid), "-x", "sleep"], { encoding: "utf8" }),
-        );
-      } catch {
-        // Not there yet.
-      }
-    }
+    // pgrep fails as long as it is not there.
+    const pid = await until(() =>
+      Number(execFileSync("pgrep", ["-P", String(shell.pid), "-x", "sleep"], { encoding: "utf8" })),
+    );
     expect((await find([{ rank: 0, pid }])).files).toEqual([
       "rank0.launcher.log: of the launcher\n",
     ]);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { GroupReport, JobReport, PointsReport } from "../../wire/messages.ts";
+import { until } from "../../../../test/support/until.ts";
 import { rankColumns } from "./rank-columns.ts";
 import { JobRun } from "./job-run.ts";
 
@@ -130,14 +131,11 @@ describe("rankColumns", () => {
     iterate(run, 1, () => 30);
     run.take("a1", "node1", report(1), { has: () => true });
     await new Promise((resolve) => setTimeout(resolve, 5));
-    const layout = async (): Promise<string> => {
-      for (let wait = 0; wait < 40; wait++) {
+    const layout = (): Promise<string> =>
+      until(() => {
         const now = columnsOf(run).layout;
-        if (now !== first.layout) return now;
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
-      return first.layout;
-    };
+        return now !== first.layout && now;
+      }, "another layout");
     expect(columnsOf(run).layout).toBe(first.layout);
     expect(columnsOf(started()).layout).toBe(first.layout);
     run.take(

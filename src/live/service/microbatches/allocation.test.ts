@@ -66,7 +66,7 @@ describe("following the allocation of a job", () => {
       { groups: 16, total: 1024, multipleOf: 4, bubble: 3 },
     ];
     for (const shape of shapes)
-      for (const noise of few([0.01, 0.03, 0.2, 0.1], 2)) {
+      for (const noise of few([0.2, 0.1, 0.03, 0.01], 1)) {
         const job = simulated(shape, noise, 7);
         job.run(1000, healthy);
         expect({ shape, noise, changes: job.changes.length }).toEqual({ shape, noise, changes: 0 });

@@ -69,8 +69,8 @@ const COSTS = [0.06, 0.1, 0.25];
 
 function regressions(): { part: SimulatedRegression["part"]; cost: number; seed: number }[] {
   const all = PARTS.flatMap((part) => COSTS.map((cost) => ({ part, cost })));
-  return Array.from({ length: runs(18, 126) }, (_, k) => ({
-    ...all[k % all.length]!,
+  return Array.from({ length: runs(12, 126) }, (_, k) => ({
+    ...all[(7 * k) % all.length]!,
     seed: 1000 + k,
   }));
 }

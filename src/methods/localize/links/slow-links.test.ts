@@ -6,8 +6,9 @@ import {
   pipelinePasses,
   type PipelineSpec,
 } from "../../../../test/support/methods/pipeline-job.ts";
+import { runs } from "../../../../test/support/cases.ts";
 
-const RUNS = { numRuns: 100, seed: 7 };
+const RUNS = { numRuns: runs(30, 100), seed: 7 };
 const ITERATIONS = 14;
 const BEGIN = 8;
 const USUAL_MS = 2;

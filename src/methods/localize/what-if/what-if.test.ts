@@ -55,7 +55,7 @@ describe("what if nobody straggled", () => {
           expect(s).toBeCloseTo(1, 9);
         }
       }),
-      { seed: 5, numRuns: 50 },
+      { seed: 5, numRuns: runs(20, 50) },
     );
   });
 
@@ -74,7 +74,7 @@ describe("what if nobody straggled", () => {
           expect(slowdown).toBeCloseTo(mean(replay(plan, mix)) / best, 12);
         });
       }),
-      { seed: 7, numRuns: 50 },
+      { seed: 7, numRuns: runs(20, 50) },
     );
   });
 
@@ -158,7 +158,7 @@ describe("what if nobody straggled", () => {
         const result = whatIf([picked(trace, (i) => !gone.has(i))]);
         expect(result === null || result.slowdown > 0).toBe(true);
       }),
-      { seed: 6, numRuns: 200 },
+      { seed: 6, numRuns: runs(80, 200) },
     );
   });
 });
