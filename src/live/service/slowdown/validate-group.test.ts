@@ -99,6 +99,19 @@ describe("tests of a group", () => {
     expect(never.iterations.size).toBe(6);
   });
 
+  it("are not repeated where one of them cannot take part any more: the others would wait for it", async () => {
+    let prepared = 0;
+    const { asked, done } = drill(
+      (agent, { ask }) =>
+        ask === "prepare-tests" && agent === "a2" && ++prepared === 2
+          ? { kind: "refused", why: "its process has ended" }
+          : YES,
+      { rounds: 8 },
+    );
+    expect((await done).validation).toMatchObject({ isNamed: false, tookMs: 7 });
+    expect(asked.filter(([, ask]) => ask === "validate")).toHaveLength(3);
+  });
+
   it("of a group with several ranks of a machine lead from rail to rail, too", async () => {
     const one = drill(() => YES, { stride: 4 });
     await one.done;

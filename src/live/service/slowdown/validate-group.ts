@@ -33,10 +33,34 @@ export async function validateGroup(
   decision: ValidateDecision,
   env: DiagnosisEnv,
 ): Promise<Validated> {
+  const most = decision.tests.rounds > 1 ? MOST_TRIES : 1;
+  let found: Validated | null = null;
+  let tookMs: number | null = null;
+  let costGpuMs: number | null = null;
+  for (let tries = 0; tries < most; tries++) {
+    const members = await confirmedMembers(decision, env);
+    if (typeof members === "string") return found ?? untested(decision, members);
+    const { isHealthy, validation, verdict } = await testOnce(decision, members, env);
+    // The job paid for all of them.
+    tookMs = added(tookMs, validation.tookMs);
+    costGpuMs = added(costGpuMs, validation.costGpuMs);
+    found = { verdict, validation: { ...validation, tookMs, costGpuMs } };
+    if (!isHealthy) break;
+  }
+  return found!;
+}
+
+/**
+ * A member that does not come keeps the others, and with them the job, waiting: all confirm before any is asked, each time,
+ * for one may have gone since the last.
+ */
+async function confirmedMembers(
+  decision: ValidateDecision,
+  env: DiagnosisEnv,
+): Promise<Member[] | string> {
   const { run, tests } = decision;
   const members = membersOf(decision, tests.groups, env);
-  if (typeof members === "string") return untested(decision, members);
-  // A member that does not come keeps the others, and with them the job, waiting: all confirm before any is asked.
+  if (typeof members === "string") return members;
   const confirmed = await askAll(members, env, PATIENCE_MS, ({ agentRun, group }) => ({
     ask: "prepare-tests",
     job: run.job,
@@ -44,20 +68,7 @@ export async function validateGroup(
     group,
   }));
   const refusal = confirmed.find((reply) => reply.kind === "refused");
-  if (refusal?.kind === "refused") return untested(decision, `not tested: ${refusal.why}`);
-  const most = tests.rounds > 1 ? MOST_TRIES : 1;
-  let found = await testOnce(decision, members, env);
-  for (let tries = 1; found.isHealthy && tries < most; tries++) {
-    const { tookMs, costGpuMs } = found.validation;
-    const { validation, ...next } = await testOnce(decision, members, env);
-    // The job paid for all of them.
-    const all = {
-      tookMs: added(tookMs, validation.tookMs),
-      costGpuMs: added(costGpuMs, validation.costGpuMs),
-    };
-    found = { ...next, validation: { ...validation, ...all } };
-  }
-  return found;
+  return refusal?.kind === "refused" ? `not tested: ${refusal.why}` : members;
 }
 
 function added(a: number | null, b: number | null): number | null {
