@@ -1,6 +1,6 @@
 /**
- * Spikes and fluctuations against the live service on a set clock, no sockets: `node --import tsx
- * eval/live/intermittent.ts [--gpus N] [--jobs N] [--faults N] [--seed S] [--healthy N]`. Half of the faults are spikes (one iteration in eight), half
+ * Spikes and fluctuations against the live service on a set clock, no sockets: `npm run eval --
+ * intermittent [--gpus N] [--jobs N] [--faults N] [--seed S] [--healthy N] [--verbose]`. Half of the faults are spikes (one iteration in eight), half
  * fluctuations (two in seven). Counts how soon there is a verdict, from the end of the first and of the third iteration
  * in which the fault acts (fewer make no pattern), whether its first suspect is right by the limit, and false incidents.
  */
@@ -137,6 +137,12 @@ async function faultyJob(seed: number): Promise<Row[]> {
       const isSettled = suspect?.ranks.length === 1 || last?.validation !== undefined;
       return sinceMs > (isSettled ? AFTER_S : TESTS_S) * 1000;
     });
+    if (values.verbose) {
+      const { held } = rehearsal.fleet;
+      const after = Array.from({ length: 40 }, (_, i) => lastHealthy + 1 + i);
+      const took = after.flatMap((i) => held.of(i)?.durationMs[0]?.toFixed(0) ?? []);
+      console.log(`      iterations from ${lastHealthy + 1}: ${took.join(" ")} ms`);
+    }
     board.clear();
     await rehearsal.run(SETTLE_S);
     // What is slow now and then is over after a few of its usual gaps: the next fault is another story.
@@ -149,12 +155,6 @@ async function faultyJob(seed: number): Promise<Row[]> {
     const isRight = (suspect: Suspect | undefined): boolean =>
       isPlace(suspect, fault) && suspect?.cause === fault.split(":")[0];
     const suspect = suspects.get("last");
-    if (values.verbose) {
-      const { held } = rehearsal.fleet;
-      const after = Array.from({ length: 40 }, (_, i) => lastHealthy + 1 + i);
-      const took = after.flatMap((i) => held.of(i)?.durationMs[0]?.toFixed(0) ?? []);
-      console.log(`      iterations from ${lastHealthy + 1}: ${took.join(" ")} ms`);
-    }
     const row = {
       fault,
       seconds: (toldMs - first) / 1000,

@@ -322,6 +322,41 @@ describe("SlowdownDetector", () => {
       expect(push(90, 1500)).toEqual([]);
     });
 
+    it("takes two very slow iterations that come back for one pattern, though the tracker sees a shift in them", () => {
+      const durations = noisy([[100, 1000]], 0.01);
+      for (const from of [60, 67, 74, 81]) for (let k = 0; k < 2; k++) durations[from + k]! *= 3.3;
+      const decisions = watch(durations);
+      const first = decisions.find(({ suspicion }) => suspicion.intermittent);
+      expect(first).toMatchObject({ at: 67, do: "localize" });
+      expect(first!.suspicion.intermittent!.slow).toEqual([60, 61, 67]);
+      // Nobody is told of a slowdown that nobody is found for.
+      expect(decisions.filter((one) => one.do === "suspect")).toEqual([]);
+    });
+
+    it("is one slowdown where each stretch is so long that it looks like a lasting one", () => {
+      const detector = new SlowdownDetector();
+      const done: [number, string][] = [];
+      const push = (iteration: number, durationMs: number): void => {
+        const endMs = iteration * 1000;
+        for (const one of detector.push({
+          iteration,
+          durationMs,
+          endMs,
+          levelMs: 1000,
+          shift: null,
+        })) {
+          done.push([iteration, one.do]);
+          if (one.do === "localize") detector.settle();
+        }
+      };
+      for (let i = 0; i < 40; i++) push(i, 1000 + (i % 3));
+      for (let i = 40; i < 82; i++) push(i, (i - 40) % 7 < 3 ? 1500 : 1000 + (i % 3));
+      expect(done.some(([, what]) => what === "localize")).toBe(true);
+      expect(done.some(([, what]) => what === "recovered")).toBe(false);
+      for (let i = 82; i < 130; i++) push(i, 1000 + (i % 3));
+      expect(done.filter(([, what]) => what === "recovered")).toHaveLength(1);
+    });
+
     it("takes short stretches that come back for one pattern, and a long one for a jump", () => {
       const durations = noisy([[100, 1000]], 0.01);
       for (const from of [40, 50, 60]) for (let k = 0; k < 3; k++) durations[from + k]! *= 1.5;
