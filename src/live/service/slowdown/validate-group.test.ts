@@ -127,7 +127,7 @@ describe("tests of a group", () => {
   });
 
   it("are waited for to the end where an agent has no reports of the rounds so far", async () => {
-    let ends = (_: AgentReply): void => undefined;
+    let ends: (reply: AgentReply) => void = () => undefined;
     const whole = new Promise<AgentReply>((resolve) => (ends = resolve));
     const { asked, done } = drill(() => YES, {
       rounds: 8,
