@@ -44,8 +44,8 @@ class SimulatedNode implements Node {
   readonly #told = new Set<number>();
   #beatMs = -Infinity;
   #tests: { readonly at: number; readonly resolve: () => void }[] = [];
-  /** What is tested, or was last. */
-  #tested: ValidateRequest | null = null;
+  /** By group: what is tested, or was last. */
+  readonly #tested = new Map<string, ValidateRequest>();
 
   constructor(fleet: SimulatedFleet, machine: number, now: () => number) {
     this.#fleet = fleet;
@@ -105,13 +105,13 @@ class SimulatedNode implements Node {
   #test(request: ValidateRequest): Promise<AgentReply> {
     if (request.atIteration <= this.#fleet.held.last)
       return Promise.resolve({ kind: "refused", why: "that iteration is over" });
-    this.#tested = request;
+    this.#tested.set(request.group.join(), request);
     const { rounds, ...once } = request;
     return this.#reports(rounds > 1 ? request : once);
   }
 
-  #read({ rounds, atIteration }: ReadTestsRequest): Promise<AgentReply> {
-    const tested = this.#tested;
+  #read({ group, rounds, atIteration }: ReadTestsRequest): Promise<AgentReply> {
+    const tested = this.#tested.get(group.join());
     return tested?.atIteration === atIteration
       ? this.#reports({ ...tested, rounds })
       : Promise.resolve({ kind: "evidence", files: [], troubles: [] });

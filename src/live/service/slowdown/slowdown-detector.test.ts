@@ -333,6 +333,30 @@ describe("SlowdownDetector", () => {
       expect(decisions.filter((one) => one.do === "suspect")).toEqual([]);
     });
 
+    it("stays what it is where several come in a short time, though the tracker sees a shift in them", () => {
+      const detector = new SlowdownDetector();
+      const done: string[] = [];
+      const slow = new Set([40, 48, 52, 60, 61, 64, 65, 66, 67, 68, 69]);
+      for (let i = 0; i < 80; i++) {
+        const shift = { fromIteration: 60, fromMs: 60_000, beforeMs: 1000, afterMs: 1300 };
+        const decisions = detector.push({
+          iteration: i,
+          durationMs: slow.has(i) ? 1300 : 1000 + (i % 3),
+          endMs: (i + 1) * 1000,
+          levelMs: 1000,
+          shift: i === 67 ? shift : null,
+        });
+        for (const one of decisions) {
+          done.push(one.do);
+          if (one.do === "localize") detector.settle();
+        }
+      }
+      expect(done).toContain("localize");
+      expect(done).not.toContain("suspect");
+      expect(done).not.toContain("recovered");
+      expect(detector.suspicion?.intermittent).toBeDefined();
+    });
+
     it("is one slowdown where each stretch is so long that it looks like a lasting one", () => {
       const detector = new SlowdownDetector();
       const done: [number, string][] = [];

@@ -272,11 +272,13 @@ export class SlowdownDetector {
     if (seen && seen.afterMs > MATTERS * seen.beforeMs) this.#pending = seen;
     const shift = this.#pending;
     if (!shift) return null;
+    const back = backMs(shift);
     const since = this.#last.filter(({ iteration }) => iteration >= shift.fromIteration);
-    const isOver = since.length >= GAP && since.slice(-GAP).every(({ ms }) => ms < backMs(shift));
-    const isLong = since.length >= this.#plainIterations;
+    const isOver = since.length >= GAP && since.slice(-GAP).every(({ ms }) => ms < back);
+    const inARow = since.slice(-this.#plainIterations);
+    const isLong = inARow.length === this.#plainIterations && inARow.every(({ ms }) => ms >= back);
     if (isOver || isLong) this.#pending = null;
-    return isLong && !isOver ? shift : null;
+    return isLong ? shift : null;
   }
 
   /** Whether somebody is known who makes it as slow as it was. */
