@@ -134,6 +134,16 @@ export const ON_REQUEST: Readonly<Record<string, readonly Evaluation[]>> = {
     { script: "generated-hangs.ts", title: "Generated hangs", quick: ["20000", "40"] },
   ],
   probe: [{ script: "probe/agree.ts", title: "Rings and flight recorder", quick: [] }],
+  intermittent: [
+    {
+      script: "live/intermittent.ts",
+      title: "Spikes and fluctuations, with options",
+      quick: ["--jobs", "1", "--healthy", "0"],
+    },
+  ],
+  "ring-links": [
+    { script: "live/ring-links.ts", title: "Slow links of rings", quick: ["--jobs", "1"] },
+  ],
   fit: [
     { script: "joint/fit.ts", title: "What a method's word is worth", quick: [], isWriter: true },
   ],

@@ -1,6 +1,6 @@
 /**
- * Spikes and fluctuations against the live service on a set clock, no sockets: `node --import tsx
- * eval/live/intermittent.ts [--gpus N] [--jobs N] [--faults N] [--seed S] [--healthy N]`. Half of the faults are spikes (one iteration in eight), half
+ * Spikes and fluctuations against the live service on a set clock, no sockets: `npm run eval --
+ * intermittent [--gpus N] [--jobs N] [--faults N] [--seed S] [--healthy N] [--verbose]`. Half of the faults are spikes (one iteration in eight), half
  * fluctuations (two in seven). Counts how soon there is a verdict, from the end of the first and of the third iteration
  * in which the fault acts (fewer make no pattern), whether its first suspect is right by the limit, and false incidents.
  */
@@ -22,6 +22,8 @@ const { values } = parseArgs({
     healthy: { type: "string", default: "2" },
     seed: { type: "string", default: "1" },
     seconds: { type: "string", default: "3600" },
+    /** Everything that is told of incidents, with seconds from the fault's first slow iteration. */
+    verbose: { type: "boolean", default: false },
   },
 });
 const [jobs, faultsEach, healthyJobs] = [values.jobs, values.faults, values.healthy].map(Number);
@@ -83,7 +85,8 @@ function clusterOf(seed: number): ClusterSpec {
 
 async function faultyJob(seed: number): Promise<Row[]> {
   const spec = clusterOf(seed);
-  const rehearsal = await rehearse(spec, { relapseMs: 0 });
+  const log = values.verbose ? { log: (line: string) => console.log(`      ${line}`) } : {};
+  const rehearsal = await rehearse(spec, { relapseMs: 0, ...log });
   await rehearsal.run(SETTLE_S);
   const rows: Row[] = [];
   for (const [k, drawn] of drawFaults(spec, faultsEach!, seed).entries()) {
@@ -102,12 +105,24 @@ async function faultyJob(seed: number): Promise<Row[]> {
       return ends;
     };
     let [first, third, toldMs] = [NaN, NaN, NaN];
+    let printed = from;
+    const print = (): void => {
+      for (; values.verbose && printed < rehearsal.told.length; printed++) {
+        const { id, state, ending, verdict, validation, fromIteration, summary } =
+          rehearsal.told[printed]!;
+        const of = verdict?.suspects[0];
+        console.log(
+          `    ${((rehearsal.nowMs() - first) / 1000).toFixed(1)} s, iteration ${rehearsal.fleet.held.last}: ${id} ${state} ${ending ?? ""} from ${fromIteration}, ${of?.cause} ${of?.ranks.slice(0, 4).join()} ${verdict?.confidence.toFixed(2)}, ${validation?.outcome ?? "not tested"}: ${summary}`,
+        );
+      }
+    };
     /** The first suspect as it was at first, at the limit, and is now. */
     const suspects = new Map<"first" | "inTime" | "last", Suspect | undefined>();
     await rehearsal.run(FAULT_S, () => {
       const ends = slowEnds();
       if (Number.isNaN(first)) first = ends[0] ?? NaN;
       if (Number.isNaN(third)) third = ends[PATTERN - 1] ?? NaN;
+      print();
       const told = rehearsal.told.slice(from).filter((one) => one.verdict?.suspects.length);
       const last = told.at(-1);
       const suspect = last?.verdict?.suspects[0];
@@ -122,10 +137,17 @@ async function faultyJob(seed: number): Promise<Row[]> {
       const isSettled = suspect?.ranks.length === 1 || last?.validation !== undefined;
       return sinceMs > (isSettled ? AFTER_S : TESTS_S) * 1000;
     });
+    if (values.verbose) {
+      const { held } = rehearsal.fleet;
+      const after = Array.from({ length: 40 }, (_, i) => lastHealthy + 1 + i);
+      const took = after.flatMap((i) => held.of(i)?.durationMs[0]?.toFixed(0) ?? []);
+      console.log(`      iterations from ${lastHealthy + 1}: ${took.join(" ")} ms`);
+    }
     board.clear();
     await rehearsal.run(SETTLE_S);
     // What is slow now and then is over after a few of its usual gaps: the next fault is another story.
     await rehearsal.run(OVER_S, () => {
+      print();
       const now = new Map(rehearsal.told.map((one) => [one.id, one.state]));
       return [...now.values()].every((state) => state === "resolved");
     });

@@ -1,6 +1,6 @@
 /**
- * Slow links of rings, which no operator tells apart, and what the service's own tests make of them: `node --import tsx
- * eval/live/ring-links.ts [--gpus N] [--jobs N] [--faults N] [--seed S]`. Counts the first verdict and the one after the tests.
+ * Slow links of rings, which no operator tells apart, and what the service's own tests make of them: `npm run eval --
+ * ring-links [--gpus N] [--jobs N] [--faults N] [--seed S]`. Counts the first verdict and the one after the tests.
  */
 import { parseArgs } from "node:util";
 import { fleetSpec } from "../../bench/live-shape.ts";

@@ -156,6 +156,8 @@ export async function diagnoseSlowDown(
   }
   const { verdict, findings, refined } = weighed;
   const isNowAndThen = facts.intermittent !== null || slowOfCulprit(search.findings).length > 0;
+  // What began a short while ago may be the first stretch of several.
+  const mayEnd = isNowAndThen || (series.iteration.at(-1) ?? 0) - facts.slowFrom < ROUNDS;
   const totalBytes = all * RECORD_BYTES;
   const picture = pictureOfSlowDown({
     job,
@@ -176,7 +178,7 @@ export async function diagnoseSlowDown(
     totalBytes,
     picture,
     intermittent: refined.intermittent,
-    tests: onWire?.isSure ? null : testsOf(job, verdict, findings, isNowAndThen ? ROUNDS : 1),
+    tests: onWire?.isSure ? null : testsOf(job, verdict, findings, { isNowAndThen, mayEnd }),
   };
 }
 
@@ -287,8 +289,8 @@ function isAmong(
   return ({ ranks }) => ranks.every((rank) => accused.has(rank));
 }
 
-/** A period of Holmes' fluctuations, appendix B: one of so many is slow. */
-const ROUNDS = 7;
+/** Two periods of Holmes' fluctuations (appendix B). They are told of as soon as one names somebody. */
+const ROUNDS = 14;
 /** Fewer say no more than what is known: which of two is slow two cannot tell. */
 const LEAST_TESTED = 3;
 
@@ -300,14 +302,14 @@ function testsOf(
   job: Job,
   verdict: Verdict,
   findings: readonly Finding[],
-  rounds: number,
+  { isNowAndThen, mayEnd }: { readonly isNowAndThen: boolean; readonly mayEnd: boolean },
 ): LiveDiagnosis["tests"] {
   const { suspects } = verdict;
   const [first] = suspects;
   if (!first || verdict.kind !== "fail-slow") return null;
   const isNetwork = first.cause === "network-slow" && first.ranks.length > 1;
   // Of what is slow now and then only the network is tested.
-  if (!isNetwork && (suspects.length < 2 || rounds > 1)) return null;
+  if (!isNetwork && (suspects.length < 2 || isNowAndThen)) return null;
   const suspected = [...new Set(suspects.flatMap(({ ranks }) => ranks))];
   const groups = job.groups.filter(
     ({ ranks }) => ranks.length >= LEAST_TESTED && suspected.every((rank) => ranks.includes(rank)),
@@ -317,7 +319,7 @@ function testsOf(
   return {
     groups: [smallest.ranks, ...peersOf(job, smallest)],
     stride: strideOf(job, smallest),
-    rounds,
+    rounds: isNetwork && mayEnd ? ROUNDS : 1,
     async verdictWith(files) {
       const validations = files.flatMap(({ name, bytes }) => {
         const sink = validationReport.open(name);

@@ -9,6 +9,7 @@ import type {
   OperatorsRequest,
   Pick,
   PrepareTestsRequest,
+  ReadTestsRequest,
   ProgramReply,
   ProgramRequest,
   ValidateRequest,
@@ -25,7 +26,10 @@ const BYTES_OF_OPERATOR = 1 + 3 * 4 + 4 * 8;
 export function replyTo(
   fleet: SimulatedFleet,
   groups: Groups,
-  request: Exclude<AgentRequest, EvidenceRequest | PrepareTestsRequest | ValidateRequest>,
+  request: Exclude<
+    AgentRequest,
+    EvidenceRequest | PrepareTestsRequest | ReadTestsRequest | ValidateRequest
+  >,
   nowMs: number,
 ): AgentReply {
   switch (request.ask) {

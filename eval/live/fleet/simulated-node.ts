@@ -9,6 +9,7 @@ import type {
   JobReport,
   PointsReport,
   RankReport,
+  ReadTestsRequest,
   Report,
   ValidateRequest,
 } from "../../../src/live/wire/messages.ts";
@@ -16,7 +17,7 @@ import { LIMITS } from "../../../src/live/wire/messages.ts";
 import { evidenceFiles } from "./evidence-rings.ts";
 import type { RankGroup } from "../../../src/live/fleet/rank-groups.ts";
 import { replyTo } from "./simulated-answers.ts";
-import { simulatedReport } from "../../../src/live/fleet/simulated-tests.ts";
+import { simulatedReport, type SimulatedTests } from "../../../src/live/fleet/simulated-tests.ts";
 import { simulatedPid, type SimulatedFleet } from "./simulated-fleet.ts";
 
 const BEAT_MS = 5000;
@@ -43,6 +44,8 @@ class SimulatedNode implements Node {
   readonly #told = new Set<number>();
   #beatMs = -Infinity;
   #tests: { readonly at: number; readonly resolve: () => void }[] = [];
+  /** By group: what is tested, or was last. */
+  readonly #tested = new Map<string, ValidateRequest>();
 
   constructor(fleet: SimulatedFleet, machine: number, now: () => number) {
     this.#fleet = fleet;
@@ -69,7 +72,10 @@ class SimulatedNode implements Node {
   tick(nowMs: number): readonly Report[] {
     this.#fleet.advance(nowMs);
     const { held } = this.#fleet;
-    const isOver = (iteration: number): boolean => held.last >= iteration;
+    // The last one that is held has begun, no more.
+    const isOver = (iteration: number): boolean =>
+      held.last > iteration ||
+      (held.last === iteration && Math.max(...held.of(iteration)!.endMs) <= nowMs);
     for (const { at, resolve } of this.#tests) if (isOver(at)) resolve();
     this.#tests = this.#tests.filter(({ at }) => !isOver(at));
     const reports: Report[] = [];
@@ -90,16 +96,31 @@ class SimulatedNode implements Node {
     if (request.ask === "prepare-tests")
       return Promise.resolve({ kind: "evidence", files: [], troubles: [] });
     if (request.ask === "validate") return this.#test(request);
+    if (request.ask === "read-tests") return this.#read(request);
     if (request.ask === "evidence")
       return Promise.resolve(evidenceFiles(this.#fleet, this.#ranks, request, this.#now()));
     return Promise.resolve(replyTo(this.#fleet, this.#groups, request, this.#now()));
   }
 
-  /** Done when the iteration is. */
-  async #test(request: ValidateRequest): Promise<AgentReply> {
-    const { held, played } = this.#fleet;
-    if (request.atIteration <= held.last) return { kind: "refused", why: "that iteration is over" };
-    const at = request.atIteration + request.rounds - 1;
+  #test(request: ValidateRequest): Promise<AgentReply> {
+    if (request.atIteration <= this.#fleet.held.last)
+      return Promise.resolve({ kind: "refused", why: "that iteration is over" });
+    this.#tested.set(request.group.join(), request);
+    const { rounds, ...once } = request;
+    return this.#reports(rounds > 1 ? request : once);
+  }
+
+  #read({ group, rounds, atIteration }: ReadTestsRequest): Promise<AgentReply> {
+    const tested = this.#tested.get(group.join());
+    return tested?.atIteration === atIteration
+      ? this.#reports({ ...tested, rounds })
+      : Promise.resolve({ kind: "evidence", files: [], troubles: [] });
+  }
+
+  /** Done when the last of the iterations is. */
+  async #reports(request: SimulatedTests): Promise<AgentReply> {
+    const { played } = this.#fleet;
+    const at = request.atIteration + (request.rounds ?? 1) - 1;
     await new Promise<void>((resolve) => this.#tests.push({ at, resolve }));
     const files = this.#ranks.flatMap((rank) => {
       const report = simulatedReport(

@@ -26,7 +26,7 @@ import { ranksOf, routeLogs, saysOf, LogJob } from "./logs/log-job.ts";
 import { MemoryBudget } from "./rings/memory-budget.ts";
 import type { Node } from "./node.ts";
 import type { Machine } from "./process-state.ts";
-import { canTest, requestTests } from "./evidence/request-tests.ts";
+import { canTest, readTests, requestTests } from "./evidence/request-tests.ts";
 import { RunTrack } from "./run-track.ts";
 import { type RunProblem, RunWatcher } from "./run-watcher.ts";
 import { ringsOf } from "./select-run.ts";
@@ -115,6 +115,11 @@ class RingNode implements Node {
     if (request.ask === "evidence") return this.#collect(request, track ?? null);
     if (track === undefined) return refused(`no run ${request.run} of ${request.job} here`);
     if (request.ask === "prepare-tests") return this.#canTest(request, track);
+    if (request.ask === "read-tests") {
+      const ranks = request.group.filter((rank) => track.ranks.has(rank));
+      const rings = track.ringsOf(ranks).map(({ ring }) => ring);
+      return readTests(request, rings, this.#options.storage);
+    }
     if (request.ask === "validate" || request.ask === "profile") return this.#test(request, track);
     const trackOf: TrackOf = (rank) => track.ranks.get(rank) ?? null;
     const memberOf = membersOf(track);

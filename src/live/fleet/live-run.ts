@@ -185,14 +185,17 @@ export class LiveRun {
     const tests = parsedTests(wanted.text);
     const over = tape.iteration - 1;
     const last = tests ? tests.atIteration + (tests.rounds ?? 1) - 1 : -1;
-    if (tests && over < last) return;
-    if (tests && over === last) {
+    if (tests && over < tests.atIteration) return;
+    if (tests && over <= last) {
       const { simulation, board } = this.played;
+      const rounds = over - tests.atIteration + 1;
+      const soFar = tests.rounds === undefined ? tests : { ...tests, rounds };
       const nowMs = Number(this.#machine.realtimeNs()) / 1e6;
-      const report = simulatedReport(simulation, board.specs, rank, tests, nowMs);
+      const report = simulatedReport(simulation, board.specs, rank, soFar, nowMs);
       const path = `${ring.path}.validation.json`;
       writeFileSync(`${path}.part`, JSON.stringify(report), { mode: 0o600 });
       renameSync(`${path}.part`, path);
+      if (over < last) return;
     }
     ring.testsDone(wanted.number);
   }

@@ -26,11 +26,12 @@ export function simulatedReport(
   tests: SimulatedTests,
   timeMs: number,
 ): object | null {
-  const { group, atIteration, rounds = 1, stride = 1, repeats, mb } = tests;
+  const { group, atIteration, rounds, stride = 1, repeats, mb } = tests;
   if (!group.includes(rank)) return null;
   const random = seeded(spec.seed * 7919 + atIteration * 31 + rank);
-  const devicesIn = (iteration: number): DeviceState =>
-    devicesAt({ ...spec, faults }, topology, iteration) ?? placedDevices(spec, topology);
+  // Tests come after the iteration that they are named by: what was slow in it may be over.
+  const devicesAfter = (iteration: number): DeviceState =>
+    devicesAt({ ...spec, faults }, topology, iteration + 1) ?? placedDevices(spec, topology);
   const repeated = (ms: number): number[] =>
     Array.from({ length: repeats }, () => ms * (1 + NOISE * random()));
   const transferMs = (devices: DeviceState, from: number, to: number): number => {
@@ -62,12 +63,12 @@ export function simulatedReport(
             to: group[to]!,
             bytes: mb * MIB,
             ms: repeated(transferMs(devices, group[from]!, group[to]!)),
-            ...(rounds > 1 ? { iteration } : {}),
+            ...(rounds === undefined ? {} : { iteration }),
           })),
       ),
     );
-  const transfers = Array.from({ length: rounds }, (_, k) => atIteration + k).flatMap((iteration) =>
-    transfersIn(iteration, devicesIn(iteration)),
+  const transfers = Array.from({ length: rounds ?? 1 }, (_, k) => atIteration + k).flatMap(
+    (iteration) => transfersIn(iteration, devicesAfter(iteration)),
   );
   const gemm = tests.gemm
     ? [
@@ -76,7 +77,7 @@ export function simulatedReport(
           m: 4096,
           n: 4096,
           k: 4096,
-          ms: repeated(PRODUCT_MS * devicesIn(atIteration).gpu[rank]!),
+          ms: repeated(PRODUCT_MS * devicesAfter(atIteration).gpu[rank]!),
         },
       ]
     : [];
@@ -90,6 +91,7 @@ export function simulatedReport(
     host: topology.machineName(topology.machineOf(rank)),
     device: "simulated",
     iteration: atIteration,
+    ...(rounds === undefined ? {} : { rounds }),
     timeMs,
     tookMs,
     group,

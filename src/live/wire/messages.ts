@@ -140,6 +140,7 @@ export type AgentRequest =
   | WireRequest
   | EvidenceRequest
   | PrepareTestsRequest
+  | ReadTestsRequest
   | ValidateRequest
   | ProfileRequest
   | UnknownRequest;
@@ -153,6 +154,7 @@ export const ASKS = [
   "evidence",
   "prepare-tests",
   "validate",
+  "read-tests",
   "profile",
 ] as const satisfies readonly AgentRequest["ask"][];
 
@@ -314,6 +316,21 @@ export interface ValidateRequest {
   readonly mb: number;
   /** No rank tests for longer, and the agent waits no longer for the iteration. */
   readonly limitMs: number;
+  readonly waitMs: number;
+}
+
+/**
+ * What tests of several rounds have shown so far. The answer is evidence, as soon as all ranks of this machine have done so
+ * many: a report of each; without files where they did not in time.
+ */
+export interface ReadTestsRequest {
+  readonly ask: "read-tests";
+  readonly job: string;
+  readonly run: string;
+  readonly group: readonly Rank[];
+  /** As the tests were asked for. */
+  readonly atIteration: number;
+  readonly rounds: number;
   readonly waitMs: number;
 }
 

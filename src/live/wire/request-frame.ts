@@ -80,6 +80,16 @@ export function readRequest(head: Fields): AgentRequest {
       };
     case "prepare-tests":
       return { ask, job, run, group: ranksIn(head, "group", LIMITS.worldSize) };
+    case "read-tests":
+      return {
+        ask,
+        job,
+        run,
+        group: ranksIn(head, "group", LIMITS.worldSize),
+        atIteration: iterationIn(head, "atIteration"),
+        rounds: integerIn(head, "rounds", 1, MOST_TEST_ROUNDS),
+        waitMs: integerIn(head, "waitMs", 1, MOST_WAIT_MS),
+      };
     case "validate":
       return {
         ask,

@@ -171,6 +171,14 @@ export const anyRequest: fc.Arbitrary<AgentRequest> = fc.oneof(
     stacks: fc.boolean(),
     logBytes: fc.nat(1e6),
   }),
+  fc.record({
+    ask: fc.constant("read-tests"),
+    ...ofRun,
+    group: fc.array(rank, few),
+    atIteration: fc.nat(),
+    rounds: fc.integer({ min: 1, max: 64 }),
+    waitMs: fc.integer({ min: 1, max: 600_000 }),
+  }),
   fc.record({ ask: fc.constant("prepare-tests"), ...ofRun, group: fc.array(rank, few) }),
   fc.record({
     ask: fc.constant("validate"),

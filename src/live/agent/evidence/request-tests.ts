@@ -5,6 +5,7 @@ import type {
   AgentReply,
   PrepareTestsRequest,
   ProfileRequest,
+  ReadTestsRequest,
   ValidateRequest,
 } from "../../wire/messages.ts";
 import { refused } from "../rings/answer-operators.ts";
@@ -76,6 +77,41 @@ export async function requestTests(
   const asked = validationRequest({ ...tests, ranks: rankRuns(group) });
   if (asked === null) return refused(noRoom(group));
   return requested(python, asked, /\.validation\.json$/, request, storage);
+}
+
+/** How often reports are looked at that are not there yet. */
+const LOOK_MS = 200;
+
+/** Reports of the tests so far; no files where not all ranks have done so many rounds in time. */
+export async function readTests(
+  { atIteration, rounds, waitMs }: Pick<ReadTestsRequest, "atIteration" | "rounds" | "waitMs">,
+  rings: readonly FoundRing[],
+  storage: SlowStorage,
+): Promise<AgentReply> {
+  const end = performance.now() + waitMs;
+  const paths = pythonOf(rings).map(({ path }) => `${path}.validation.json`);
+  for (;;) {
+    const files: { name: string; bytes: Buffer }[] = [];
+    for (const path of paths) {
+      try {
+        const bytes = await readSmall(path, storage, MOST_REPORT, true);
+        if (hasRounds(bytes, atIteration, rounds)) files.push({ name: basename(path), bytes });
+      } catch {
+        // Its first round is not over.
+      }
+    }
+    const isWhole = files.length === paths.length;
+    if (isWhole || performance.now() >= end)
+      return { kind: "evidence", files: isWhole ? files : [], troubles: [] };
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+}
+
+const MOST_REPORT = 8 << 20;
+
+function hasRounds(bytes: Buffer, atIteration: number, rounds: number): boolean {
+  const report = JSON.parse(bytes.toString()) as { iteration?: unknown; rounds?: unknown };
+  return report.iteration === atIteration && Number(report.rounds) >= rounds;
 }
 
 async function requested(

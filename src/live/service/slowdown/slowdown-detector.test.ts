@@ -322,6 +322,71 @@ describe("SlowdownDetector", () => {
       expect(push(90, 1500)).toEqual([]);
     });
 
+    it("takes two very slow iterations that come back for one pattern, though the tracker sees a shift in them", () => {
+      const detector = new SlowdownDetector();
+      const slow = new Set([60, 61, 67, 68, 74, 75]);
+      let endMs = 0;
+      const decisions = Array.from({ length: 100 }, (_, iteration) => {
+        const durationMs = slow.has(iteration) ? 3300 : 1000 + (iteration % 3);
+        endMs += durationMs;
+        const seen = { fromIteration: 60, fromMs: endMs - 6600, beforeMs: 1000, afterMs: 3300 };
+        const shift = iteration === 61 ? seen : null;
+        return detector.push({ iteration, durationMs, endMs, levelMs: 1000, shift });
+      }).flat();
+      const first = decisions.find(({ suspicion }) => suspicion.intermittent);
+      expect(first?.suspicion.intermittent?.slow).toEqual([60, 61, 67]);
+      // Nobody is told of a slowdown that nobody is found for.
+      expect(decisions.filter((one) => one.do === "suspect")).toEqual([]);
+    });
+
+    it("stays what it is where several come in a short time, though the tracker sees a shift in them", () => {
+      const detector = new SlowdownDetector();
+      const done: string[] = [];
+      const slow = new Set([40, 48, 52, 60, 61, 64, 65, 66, 67, 68, 69]);
+      for (let i = 0; i < 80; i++) {
+        const shift = { fromIteration: 60, fromMs: 60_000, beforeMs: 1000, afterMs: 1300 };
+        const decisions = detector.push({
+          iteration: i,
+          durationMs: slow.has(i) ? 1300 : 1000 + (i % 3),
+          endMs: (i + 1) * 1000,
+          levelMs: 1000,
+          shift: i === 67 ? shift : null,
+        });
+        for (const one of decisions) {
+          done.push(one.do);
+          if (one.do === "localize") detector.settle();
+        }
+      }
+      expect(done).toContain("localize");
+      expect(done).not.toContain("suspect");
+      expect(done).not.toContain("recovered");
+      expect(detector.suspicion?.intermittent).toBeDefined();
+    });
+
+    it("is one slowdown where each stretch is so long that it looks like a lasting one", () => {
+      const detector = new SlowdownDetector();
+      const done: [number, string][] = [];
+      const push = (iteration: number, durationMs: number): void => {
+        const endMs = iteration * 1000;
+        for (const one of detector.push({
+          iteration,
+          durationMs,
+          endMs,
+          levelMs: 1000,
+          shift: null,
+        })) {
+          done.push([iteration, one.do]);
+          if (one.do === "localize") detector.settle();
+        }
+      };
+      for (let i = 0; i < 40; i++) push(i, 1000 + (i % 3));
+      for (let i = 40; i < 82; i++) push(i, (i - 40) % 7 < 3 ? 1500 : 1000 + (i % 3));
+      expect(done.some(([, what]) => what === "localize")).toBe(true);
+      expect(done.some(([, what]) => what === "recovered")).toBe(false);
+      for (let i = 82; i < 130; i++) push(i, 1000 + (i % 3));
+      expect(done.filter(([, what]) => what === "recovered")).toHaveLength(1);
+    });
+
     it("takes short stretches that come back for one pattern, and a long one for a jump", () => {
       const durations = noisy([[100, 1000]], 0.01);
       for (const from of [40, 50, 60]) for (let k = 0; k < 3; k++) durations[from + k]! *= 1.5;

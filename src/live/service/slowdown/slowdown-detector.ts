@@ -68,6 +68,8 @@ const LEAST_NOISE = 0.005;
  * eight healthy ranks were slow together for two seconds in ten minutes.
  */
 const LASTS_MS = 3000;
+/** And so many iterations: two spikes in a row, or one stretch of a fluctuation, are over before that. */
+const LASTS_ITERATIONS = 2 * PLAIN_ITERATIONS;
 /** Slow iterations at which to look (again); with more of them causes are told apart that look alike at first. */
 const ATTEMPTS = [3, 4, 5, 7, 10, 14];
 /**
@@ -117,6 +119,8 @@ export class SlowdownDetector {
   #overAt = -Infinity;
   /** What an iteration took when the job was last searched again. */
   #searchedMs = NaN;
+  /** What the tracker saw while the job was known to be slow now and then. */
+  #pending: JobIteration["shift"] = null;
   readonly #window = new IntermittentWindow();
   readonly #habits = new PeriodicHabits();
   /** Searches in a row that no longer came to the suspect of an intermittent slowdown. */
@@ -206,11 +210,11 @@ export class SlowdownDetector {
     if (!isHabit && (!this.#isLasting || this.#suspicion!.isTentative)) this.#window.push(one);
     if (this.#last.length > NOISE_ITERATIONS) this.#last.shift();
     const decisions: SlowdownDecision[] = [];
-    const shift = seen ?? this.#jumpBeside();
+    const shift = this.#unlessOneOfSeveral(seen) ?? this.#jumpBeside();
     if (shift && shift.afterMs > MATTERS * shift.beforeMs) {
       const known = this.#suspicion;
       const isNew = !known || (known.isTentative && !this.#isSettled);
-      const isHeldBack = isNew && endMs - shift.fromMs < LASTS_MS;
+      const isHeldBack = isNew && !hasLasted(iteration, endMs, shift.fromIteration, shift.fromMs);
       const suspicion: SuspectedSlowdown = {
         slowFrom: shift.fromIteration,
         fromMs: shift.fromMs,
@@ -242,8 +246,8 @@ export class SlowdownDetector {
       this.#beginTentatively(WIDE_ITERATIONS, median(this.#healthy.slice(0, -WIDE_ITERATIONS)));
     } else if (this.#isLasting) {
       this.#slow++;
-      const hasLasted = endMs - this.#suspicion!.fromMs >= LASTS_MS && this.lasts;
-      if (this.#isHeldBack && hasLasted)
+      const { slowFrom, fromMs } = this.#suspicion!;
+      if (this.#isHeldBack && this.lasts && hasLasted(iteration, endMs, slowFrom, fromMs))
         decisions.push({ do: "suspect", suspicion: this.#speak(this.#suspicion!) });
     }
     if (this.#isLasting) return [...decisions, ...this.#follow(this.#suspicion!)];
@@ -257,6 +261,24 @@ export class SlowdownDetector {
     const { intermittent } = this.#suspicion ?? {};
     if (levelMs > 0 && intermittent?.slow.at(-1) !== iteration) this.#remember(durationMs);
     return this.#suspicion ? this.#followIntermittent(this.#suspicion, isSlow) : decisions;
+  }
+
+  /** Where iterations are slow now and then, a shift of the level counts once it lasts longer than one stretch of those. */
+  #unlessOneOfSeveral(seen: JobIteration["shift"]): JobIteration["shift"] {
+    if (!this.#suspicion?.intermittent) {
+      this.#pending = null;
+      return seen;
+    }
+    if (seen && seen.afterMs > MATTERS * seen.beforeMs) this.#pending = seen;
+    const shift = this.#pending;
+    if (!shift) return null;
+    const back = backMs(shift);
+    const since = this.#last.filter(({ iteration }) => iteration >= shift.fromIteration);
+    const isOver = since.length >= GAP && since.slice(-GAP).every(({ ms }) => ms < back);
+    const inARow = since.slice(-this.#plainIterations);
+    const isLong = inARow.length === this.#plainIterations && inARow.every(({ ms }) => ms >= back);
+    if (isOver || isLong) this.#pending = null;
+    return isLong ? shift : null;
   }
 
   /** Whether somebody is known who makes it as slow as it was. */
@@ -389,6 +411,14 @@ export class SlowdownDetector {
       since.length > BACK_ITERATIONS &&
       median(since.slice(-BACK_ITERATIONS).map(({ ms }) => ms)) < back
     ) {
+      const slow = since.filter(({ ms }) => ms >= back).map(({ iteration }) => iteration);
+      const isShort = slow.length > 0 && slow.length < LASTING;
+      if (this.#isSettled && suspicion.isTentative && isShort) {
+        // The same culprit may be back soon: one fault is one incident.
+        this.#suspicion = { ...suspicion, intermittent: { slow, of: since.length } };
+        this.#slow = 0;
+        return [];
+      }
       this.#suspicion = null;
       this.#overAt = since.at(-1)!.iteration;
       // A short jump that nobody was found for may be one of several; an incident that is over is another story.
@@ -469,8 +499,15 @@ export class SlowdownDetector {
   }
 }
 
+function hasLasted(iteration: number, endMs: number, from: number, fromMs: number): boolean {
+  return endMs - fromMs >= LASTS_MS && iteration - from + 1 >= LASTS_ITERATIONS;
+}
+
 /** Iterations that take less are as before. */
-export function backMs({ beforeMs, afterMs }: SuspectedSlowdown): number {
+export function backMs({
+  beforeMs,
+  afterMs,
+}: Pick<SuspectedSlowdown, "beforeMs" | "afterMs">): number {
   const way = Math.min(BACK_MOST * beforeMs, BACK * (afterMs - beforeMs));
   return beforeMs + Math.max(BACK_LEAST * beforeMs, way);
 }

@@ -15,7 +15,16 @@ function drill(
     rounds = 1,
     slow = {},
     stride = 1,
-  }: { rounds?: number; slow?: Record<number, number[]>; stride?: number } = {},
+    canRead = false,
+    whole = new Promise<AgentReply>(() => undefined),
+  }: {
+    rounds?: number;
+    slow?: Record<number, number[]>;
+    stride?: number;
+    canRead?: boolean;
+    /** What the tests themselves are answered with, where reports of some rounds can be read. */
+    whole?: Promise<AgentReply>;
+  } = {},
 ) {
   const asked: [agent: string, ask: string][] = [];
   const iterations = new Set<number>();
@@ -54,14 +63,17 @@ function drill(
     },
   } as unknown as ValidateDecision;
   const env = {
-    canAsk: () => true,
+    canAsk: (_: string, word: string) => word !== "read-tests" || canRead,
     ask: (agent: string, request: AgentRequest) => {
       asked.push([agent, request.ask]);
       if (request.ask === "validate") {
         iterations.add(request.atIteration);
         strides.add(request.stride);
       }
-      return Promise.resolve(answer(agent, request));
+      // The whole answer comes after all rounds.
+      return canRead && request.ask === "validate"
+        ? whole
+        : Promise.resolve(answer(agent, request));
     },
   } as Partial<DiagnosisEnv> as DiagnosisEnv;
   return { asked, iterations, strides, done: validateGroup(decision, env) };
@@ -110,6 +122,36 @@ describe("tests of a group", () => {
     );
     expect((await done).validation).toMatchObject({ isNamed: false, tookMs: 7 });
     expect(asked.filter(([, ask]) => ask === "validate")).toHaveLength(3);
+  });
+
+  it("are told of after the round that names somebody, and cost what all rounds do", async () => {
+    const file = { name: "rank0.validation.json", bytes: new Uint8Array() };
+    const { asked, done } = drill(
+      (_, { ask }) => (ask === "read-tests" ? { ...YES, files: [file] } : YES),
+      {
+        rounds: 8,
+        slow: { 2: [0, 1] },
+        canRead: true,
+      },
+    );
+    // 7 ms in two rounds, 8 rounds in all.
+    expect((await done).validation).toMatchObject({ isNamed: true, tookMs: 28, costGpuMs: 84 });
+    expect(asked.filter(([, ask]) => ask === "read-tests")).toHaveLength(6);
+  });
+
+  it("are waited for to the end where an agent has no reports of the rounds so far", async () => {
+    let ends: (reply: AgentReply) => void = () => undefined;
+    const whole = new Promise<AgentReply>((resolve) => (ends = resolve));
+    const { asked, done } = drill(() => YES, {
+      rounds: 8,
+      slow: { 1: [0, 1] },
+      canRead: true,
+      whole,
+    });
+    for (let turn = 0; turn < 50; turn++) await Promise.resolve();
+    expect(asked.filter(([, ask]) => ask === "read-tests")).toHaveLength(3);
+    ends(YES);
+    expect((await done).validation.isNamed).toBe(true);
   });
 
   it("of a group with several ranks of a machine lead from rail to rail, too", async () => {

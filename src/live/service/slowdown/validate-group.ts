@@ -144,7 +144,7 @@ async function testOnce(
     MOST_WAIT_MS,
     Math.round(limitMs + iterations * iterationMs + PATIENCE_MS),
   );
-  const replies = await askAll(members, env, waitMs + PATIENCE_MS, ({ agentRun, group }) => ({
+  const asked = askAll(members, env, waitMs + PATIENCE_MS, ({ agentRun, group }) => ({
     ask: "validate",
     job: run.job,
     run: agentRun,
@@ -161,17 +161,22 @@ async function testOnce(
     limitMs,
     waitMs,
   }));
+  const early =
+    rounds > 1 ? await foundEarly(decision, members, env, { atIteration, waitMs, asked }) : null;
+  const replies = early ? [] : await asked;
   const files = replies.flatMap((reply) => (reply.kind === "evidence" ? reply.files : []));
-  const { verdict, reports } = await tests.verdictWith(files);
+  const { verdict, reports } = early ?? (await tests.verdictWith(files));
   if (reports.length === 0) {
     const why = replies.flatMap((reply) => (reply.kind === "refused" ? [reply.why] : []));
     const outcome = `the tests left no report${why.length > 0 ? `: ${why[0]}` : ""}`;
     return { ...untested(decision, outcome), isHealthy: false };
   }
-  const slow = verdict.findings.filter((finding) => factOf(finding, "tested-slow"));
+  const slow = slowOf(verdict);
   const other = verdict.findings.find((one) => factOf(one, "tested-different", "tested-alike"));
   const took = reports.flatMap(({ tookMs }) => tookMs ?? []);
-  const tookMs = took.length > 0 ? Math.max(...took) : null;
+  // The job goes through the rounds that are left, whatever the first ones showed.
+  const share = early ? rounds / early.rounds : 1;
+  const tookMs = took.length > 0 ? Math.max(...took) * share : null;
   const missing = ranks.length - reports.length;
   return {
     validation: {
@@ -187,4 +192,46 @@ async function testOnce(
     verdict: slow.length > 0 ? verdict : null,
     isHealthy: slow.length === 0,
   };
+}
+
+type Fused = Awaited<ReturnType<ValidateDecision["tests"]["verdictWith"]>>;
+
+/** What the rounds so far show, as soon as they name somebody; null where the tests are over before they do. */
+async function foundEarly(
+  { run, tests }: ValidateDecision,
+  members: readonly Member[],
+  env: DiagnosisEnv,
+  { atIteration, waitMs, asked }: Asked,
+): Promise<(Fused & { readonly rounds: number }) | null> {
+  if (!members.every(({ agent }) => env.canAsk(agent, "read-tests"))) return null;
+  const over = asked.then(() => null);
+  for (let rounds = 1; rounds < tests.rounds; rounds++) {
+    const soFar = askAll(members, env, waitMs + PATIENCE_MS, ({ agentRun, group }) => ({
+      ask: "read-tests",
+      job: run.job,
+      run: agentRun,
+      group,
+      atIteration,
+      rounds,
+      waitMs,
+    }));
+    const replies = await Promise.race([soFar, over]);
+    // Of some ranks no report: the answer to the tests themselves says why.
+    if (!replies?.every((one) => one.kind === "evidence" && one.files.length > 0)) return null;
+    const fused = await tests.verdictWith(
+      replies.flatMap((one) => (one.kind === "evidence" ? one.files : [])),
+    );
+    if (slowOf(fused.verdict).length > 0) return { ...fused, rounds };
+  }
+  return null;
+}
+
+interface Asked {
+  readonly atIteration: number;
+  readonly waitMs: number;
+  readonly asked: Promise<readonly AgentReply[]>;
+}
+
+function slowOf({ findings }: Verdict): Verdict["findings"] {
+  return findings.filter((finding) => factOf(finding, "tested-slow"));
 }
