@@ -249,7 +249,7 @@ describe("controller", () => {
     }, 50);
     try {
       // Every kind has lost its places.
-      await expect.poll(() => answered(port, 500), { timeout: 90_000, interval: 500 }).toBe(500);
+      await expect.poll(() => answered(port, 500), { timeout: 90_000, interval: 200 }).toBe(500);
     } finally {
       clearInterval(drips);
       for (const socket of sockets) socket.destroy();
