@@ -137,12 +137,18 @@ export function silentFindings(
         rank,
         weight,
         why,
-        cause ?? (lacksLog(job, rank) ? "process-gone" : gone),
+        cause ??
+          (hasLiveStack(job, rank) ? "cpu-stall" : lacksLog(job, rank) ? "process-gone" : gone),
         living,
       ),
     ),
     ...(choice.length > 0 ? [] : lostDumps(job, graph, lost)),
   ];
+}
+
+/** Whoever let its stack be read is there; only a fatal error prints one as it dies. */
+function hasLiveStack({ stacks, failures }: Job, rank: Rank): boolean {
+  return stacks.has(rank) && !failures.some((failure) => failure.rank === rank);
 }
 
 function lacksLog({ logs }: Job, rank: Rank): boolean {

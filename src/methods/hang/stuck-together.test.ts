@@ -74,8 +74,11 @@ describe("a rank without a dump", () => {
 
   it("is accused, where nothing shows that it lives and waits", () => {
     expect(accused(2, others)).toEqual(["rank 3 process-gone"]);
+  });
+
+  it("is not gone where its stack was read", () => {
     const stands = RANKS.map((rank) => stack(rank, rank === 3 ? COMPUTES : WAITS));
-    expect(accused(2, [...others, ...stands])).toEqual(["rank 3 process-gone"]);
+    expect(accused(2, [...others, ...stands])).toEqual(["rank 3 cpu-stall"]);
   });
 
   it("is as the others, where its stack waits as theirs do", () => {

@@ -62,12 +62,22 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
     if (silent.length > 0) return leftInTheMiddle(job, rank, silent, reason);
     const halted = gpu.completedBy === null ? [] : haltedMembers(job, gpu.head.group, rank);
     if (halted.length > 0) return heldByHalted(job, rank, halted, reason);
+    const partners = gpu.completedBy === null ? unrecordedPartners(job, graph, rank) : [];
+    const stopped = partners.filter((one) => graph.states.get(one)?.heads.length === 0);
+    if (stopped.length > 0) return heldByPartner(job, rank, stopped, reason);
+    const isSilent = partners.some((one) => !graph.states.has(one));
     const cause = gpu.completedBy === null ? "gpu-hang" : "gpu-error";
     return accusing(
       job,
       rank,
       cause,
-      gpu.completedBy === null ? 0.9 : job.dumps.get(rank)!.dump.timing ? 0.93 : 0.88,
+      gpu.completedBy === null
+        ? isSilent
+          ? BESIDE_SILENT
+          : 0.9
+        : job.dumps.get(rank)!.dump.timing
+          ? 0.93
+          : 0.88,
       reason,
       {
         fact: "stopped-rank",
@@ -100,6 +110,35 @@ function rankFinding(job: Job, graph: WaitGraph, rank: Rank): NewFinding {
 
 function silentMembers(job: Job, graph: WaitGraph, group: number): Rank[] {
   return (job.groups[group]?.ranks ?? []).filter((rank) => !graph.states.has(rank));
+}
+
+/** Of a GPU that starts nothing any more: no more than of the partner that left no dump. */
+const BESIDE_SILENT = 0.45;
+
+/**
+ * Members of a group in which nobody recorded anything: they may wait for each other inside kernels, through symmetric memory
+ * (asynchronous tensor parallel).
+ */
+function unrecordedPartners(job: Job, graph: WaitGraph, rank: Rank): Rank[] {
+  return job.groups
+    .filter(({ id, ranks }) => {
+      if (!ranks.includes(rank) || ranks.length === job.worldSize) return false;
+      const issued = ranks.map((one) => graph.states.get(one)?.enqueued.get(id) ?? 0);
+      return issued.every((number) => number <= 0);
+    })
+    .flatMap(({ ranks }) => ranks.filter((one) => one !== rank));
+}
+
+/** A partner whose CPU issued nothing more explains a kernel that does not end: the partner is accused for itself. */
+function heldByPartner(job: Job, rank: Rank, stopped: readonly Rank[], reason: string): NewFinding {
+  return {
+    says: `rank ${rank} may wait inside a kernel (${reason}) for ${rankWords(stopped)}, with which it shares a group that leaves no records`,
+    weight: 0.3,
+    at: placesOf(job, [rank]),
+    data: { fact: "stopped-rank", side: "unknown" },
+    accuses: [],
+    clears: [rank],
+  };
 }
 
 function haltedMembers(job: Job, group: number, rank: Rank): Rank[] {

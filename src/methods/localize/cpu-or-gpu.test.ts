@@ -11,11 +11,12 @@ const ITERATION_MS = 1000;
 const OWN_MS = { usual: 300, slow: 700 };
 
 /** When a rank makes its nth call, milliseconds after the iteration began; 0.1 ms a call is usual. */
-type Calls = (nth: number) => number;
-const usual: Calls = (nth) => 0.1 * nth;
+type Calls = (nth: number, iteration: number) => number;
+const usual = (nth: number): number => 0.1 * nth;
 
 function operatorsOf(rank: number, calls: Calls): RankOperators {
-  const at = (i: number): number => Math.floor(i / CALLS) * ITERATION_MS + calls(i % CALLS);
+  const at = (i: number): number =>
+    Math.floor(i / CALLS) * ITERATION_MS + calls(i % CALLS, Math.floor(i / CALLS));
   const length = ITERATIONS * CALLS;
   const ops = {
     createdNs: Float64Array.from({ length }, (_, i) => 1e6 * at(i)),
@@ -35,13 +36,15 @@ function operatorsOf(rank: number, calls: Calls): RankOperators {
 }
 
 /** Rank 2 of eight is slow since the record began. */
-function side(calls: Calls, overwritten = 0) {
+function side(calls: Calls, overwritten = 0, lost = new Map<number, Float64Array>()) {
   const cut = Array.from({ length: 8 }, (_, rank) => operatorsOf(rank, rank === 2 ? calls : usual));
   for (const { from, to } of cut) to.set(from.subarray(0, overwritten));
   const accounts = new Map(
     cut.map(({ rank, iteration, startMs, ops, to }) => {
       const issueMs = startMs.map((ms, i) => ops.createdNs[to[i]! - 1]! / 1e6 - ms);
-      return [rank, { iteration, issueMs, program: 1 } as Partial<TimeBreakdown> as TimeBreakdown];
+      const totalMs = issueMs.map(() => ITERATION_MS);
+      const account = { iteration, issueMs, totalMs, program: 1 } as Partial<TimeBreakdown>;
+      return [rank, account as TimeBreakdown];
     }),
   );
   const suspect = {
@@ -54,7 +57,7 @@ function side(calls: Calls, overwritten = 0) {
     sigmas: 20,
     slow: [0, 1, 2, 3, 4],
   };
-  return cpuOrGpu(suspect, accounts.get(2)!, cut[2]!, { accounts, cut, clocks: new Map() });
+  return cpuOrGpu(suspect, accounts.get(2)!, cut[2]!, { accounts, cut, clocks: new Map(), lost });
 }
 
 describe("a rank that was slow since its record began", () => {
@@ -71,6 +74,12 @@ describe("a rank that was slow since its record began", () => {
 
   test("has a slow CPU where all its calls come late", () => {
     expect(side((nth) => 10 * nth).cause).toBe("cpu-stall");
+  });
+
+  test("has a slow CPU where one call of each iteration comes late, always another one: a garbage collector's pauses", () => {
+    const lost = new Map([[2, new Float64Array(ITERATIONS).fill(390)]]);
+    const pauses: Calls = (nth, iteration) => usual(nth) + (nth > 5 + 7 * iteration ? 390 : 0);
+    expect(side(pauses, 0, lost).cause).toBe("cpu-stall");
   });
 
   test("has a slow GPU where its calls are those of the others, though it begins late", () => {

@@ -116,7 +116,8 @@ export function cpuOrGpu(
   const usualGaps = hasBefore
     ? gapsOf(operators, at(false))
     : gapsOf(alike[0], [...(alike[0]?.from.keys() ?? [])]);
-  const places = placesOfDelay(usualGaps, slowGaps, Math.max(later, lateMs0));
+  const firstLateMs = alike.length > 0 ? later : lateMs0;
+  const places = placesOfDelay(usualGaps, slowGaps, firstLateMs, EXPLAINS * growth);
   const cause = places !== null && places <= FEW_PLACES ? "dataloader" : "cpu-stall";
   return { cause, issueMs, certainty: cause === "dataloader" ? 0.75 : 0.9, isToldApart: true };
 }
@@ -219,20 +220,22 @@ function gapsOf(
 }
 
 /**
- * Share of the places in an iteration at which most of the CPU's delay arises; null where it is unknown. The gap in
- * front of the first call holds the end of the iteration before as well, so that the peers show whether it is late.
+ * Share of the places in an iteration at which most of the CPU's delay arises; null where it is unknown, or where no place
+ * usually has it: pauses of a garbage collector come somewhere else each time. The gap in front of the first call holds
+ * the end of the iteration before as well, so that the peers show whether it is late.
  */
 function placesOfDelay(
   usual: readonly number[] | null,
   now: readonly number[] | null,
   laterMs: number,
+  leastMs: number,
 ): number | null {
   if (!usual || !now || usual.length !== now.length) return null;
   const delays = now
     .map((gap, k) => Math.max(0, k === 0 ? laterMs : gap - usual[k]!))
     .sort((a, b) => b - a);
   const total = delays.reduce((a, b) => a + b, 0);
-  if (!(total > 0)) return null;
+  if (!(total > 0 && total >= leastMs)) return null;
   let places = 0;
   for (let sum = 0; sum < MOST_OF_IT * total; places++) sum += delays[places]!;
   return places / now.length;

@@ -23,6 +23,7 @@ import { commonFactor, isShared, ownLevels } from "./common-growth.ts";
 import { isOnMachines, locate, type Located } from "./slow-ranks.ts";
 import { slowerFloor } from "./slower-floor.ts";
 import { fromOwnTimes, fromUnseenPeer, type SlowFinding, type Witness } from "./slow-findings.ts";
+import { besideUnrecorded } from "./unrecorded-groups.ts";
 import { unseenPeer } from "./unseen-peer.ts";
 import { splitOf, waiting, waitsInGroup, waitsToReceive, weighed } from "./weigh.ts";
 import { leadsOf } from "./waited-for.ts";
@@ -125,9 +126,10 @@ export const slowRank: Method = {
       ({ kind, beforeMs, afterMs }) =>
         kind === "always" && afterMs - beforeMs >= ALWAYS_SHARE * growthMs,
     );
-    const accused = isAlways
+    const slowOnes = isAlways
       ? [...fromOwnTimes(leads.suspects, witness)]
       : weighed(located, slow, suspects, floors, totalMs, witness, beside);
+    const accused = besideUnrecorded(slowOnes, job.groups, job.worldSize, all);
     if (hasStopped(job)) {
       yield* beforeStop(accused, median(totalMs));
       return;
