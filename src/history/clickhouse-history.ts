@@ -126,11 +126,17 @@ export async function openClickHouseHistory(
         bytes.texts(row.causes).text(row.text).uint64(firstWins(versions.next()));
         await incidents.put(bytes.written());
       },
-      async incidents({ ids, job, jobs, open, sinceMs, machine, most }) {
+      async incidents({ ids, job, jobs, open, sinceMs, lastedMs, machine, most }) {
         if (ids?.length === 0) return [];
         const where = ["1"];
         if (open === true) where.push("s != 'resolved'");
         if (sinceMs !== undefined) where.push(`o >= ${sqlNumber(bound(sinceMs))}`);
+        if (lastedMs !== undefined) {
+          const at = sqlNumber(bound(lastedMs));
+          const late = `SELECT id, revision FROM ${TABLES.incidents}
+            WHERE state = 'resolved' AND visitParamExtractFloat(document, 'resolvedMs') >= ${at}`;
+          where.push(`(o >= ${at} OR s != 'resolved' OR (id, r) IN (${late}))`);
+        }
         if (machine !== undefined) where.push(`has(m, ${sqlText(keyText(machine))})`);
         const ofJob = job === undefined ? "1" : `job = ${sqlText(keyText(job))}`;
         const which = ids ? `id IN (${ids.map((id) => sqlText(keyText(id))).join()})` : "1";

@@ -92,12 +92,19 @@ export async function openDuckDbHistory(
       ),
     putIncident: async (incident) =>
       await writes.put({ to: "incidents", row: storedIncident(incident) }),
-    async incidents({ ids, job, jobs, open, sinceMs, machine, most }) {
+    async incidents({ ids, job, jobs, open, sinceMs, lastedMs, machine, most }) {
       const values: Value[] = [];
       const value = (v: Value): string => `$${values.push(v)}`;
       const where: string[] = [];
       if (open === true) where.push("state <> 'resolved'");
       if (sinceMs !== undefined) where.push(`opened_ms >= ${value(bound(sinceMs))}`);
+      if (lastedMs !== undefined) {
+        const at = value(bound(lastedMs));
+        where.push(
+          `(opened_ms >= ${at} OR state <> 'resolved' OR
+            try_cast(regexp_extract(document, '"resolvedMs":([0-9.e+]+)', 1) AS DOUBLE) >= ${at})`,
+        );
+      }
       if (machine !== undefined) {
         where.push(`list_contains(machines, ${value(keyText(machine))})`);
       }

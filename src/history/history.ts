@@ -60,6 +60,8 @@ interface IncidentQuery {
   readonly open?: boolean;
   /** Opened at or after. */
   readonly sinceMs?: number;
+  /** Opened before, or not, and open still at this moment or later. */
+  readonly lastedMs?: number;
   readonly machine?: string;
   /** The newest first; at most so many (default 1000). */
   readonly most?: number;

@@ -176,8 +176,9 @@ export async function openJournalHistory(path: string): Promise<LocalStore> {
     },
     putIncident: async (incident) =>
       await writes.put({ to: "incident", row: storedIncident(incident) }),
-    async incidents({ ids, job, jobs, open: isOpen, sinceMs, machine, most }) {
+    async incidents({ ids, job, jobs, open: isOpen, sinceMs, lastedMs, machine, most }) {
       const since = sinceMs === undefined ? -Infinity : bound(sinceMs);
+      const lasted = lastedMs === undefined ? -Infinity : bound(lastedMs);
       const [ofJob, ofMachine] = [job, machine].map((key) =>
         key === undefined ? undefined : keyText(key),
       );
@@ -188,6 +189,7 @@ export async function openJournalHistory(path: string): Promise<LocalStore> {
         .filter((row) => !jobs || fitsAny(row.job, jobs))
         .filter((row) => isOpen !== true || row.state !== "resolved")
         .filter((row) => row.openedMs >= since)
+        .filter((row) => row.openedMs >= lasted || !(endOf(row) < lasted))
         .filter((row) => ofMachine === undefined || row.machines.includes(ofMachine))
         .sort((a, b) => b.openedMs - a.openedMs || text(b.id, a.id));
       return parse<Incident>(rows.slice(0, rowLimit(most, 1000)));
@@ -285,6 +287,10 @@ async function writeTables(
     .map((line) => `${JSON.stringify(line)}\n`)
     .join("");
   await writeFile(path, text, { mode: 0o600, flush: true });
+}
+
+function endOf({ state, text }: StoredIncident): number {
+  return state === "resolved" ? ((JSON.parse(text) as Incident).resolvedMs ?? -Infinity) : Infinity;
 }
 
 function latestOf(revisions: ReadonlyMap<number, StoredIncident>): StoredIncident {

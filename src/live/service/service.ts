@@ -282,7 +282,7 @@ export class Service {
     const { history, nowMs, newId, fetch, log } = this.options;
     return new WeeklyDigest({
       alerts: () => this.#live.alerts,
-      digest: (sinceMs) => this.digest(sinceMs),
+      digest: (fromMs, toMs) => this.digest(fromMs, undefined, toMs),
       read: (key) => within(history.document(key), AUDIT_MS),
       write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
       pause: after,
@@ -311,15 +311,19 @@ export class Service {
     return [...new Set([...watched, ...earlier, ...people])];
   }
 
-  async digest(sinceMs: number, jobs?: readonly string[]): Promise<Digest> {
+  async digest(
+    fromMs: number,
+    jobs?: readonly string[],
+    toMs = this.options.nowMs(),
+  ): Promise<Digest> {
     const { history, nowMs } = this.options;
     const whose = jobs === undefined ? {} : { jobs };
-    const incidents = await history.incidents({ ...whose, sinceMs, most: MOST_DIGESTED });
+    const incidents = await history.incidents({ ...whose, lastedMs: fromMs, most: MOST_DIGESTED });
     const latest = incidents.map((one) => this.known(one.id) ?? one);
     const isCut = incidents.length >= MOST_DIGESTED;
     const { handlings } = this.workflow;
     const counted = jobs === undefined ? withoutLimited(handlings) : handlings;
-    return digestOf(latest, counted, sinceMs, nowMs(), isCut);
+    return digestOf(latest, counted, { fromMs, toMs, nowMs: nowMs() }, isCut);
   }
 
   /** What people said of verdicts; the last word on each incident. */

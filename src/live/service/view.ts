@@ -213,7 +213,7 @@ export interface ServiceView {
   handlings(): ReadonlyMap<string, Handling>;
   /** Rejects with Refusal where it cannot be done. `jobs`: what somebody may see who does not see all. */
   handle(id: string, asked: Asked, who: string, jobs?: readonly string[] | null): Promise<Handling>;
-  /** What was lost to what, of incidents opened since a moment. */
+  /** What was lost to what since a moment. */
   digest(sinceMs: number, jobs?: readonly string[]): Promise<Digest>;
   /** Those that are not over. */
   mutes(): readonly Mute[];
