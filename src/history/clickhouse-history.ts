@@ -211,13 +211,17 @@ export async function openClickHouseHistory(
           durationMs: Float64Array.from(rows, (row) => row[2]),
         };
       },
-      async offenders(sinceMs, most, jobs) {
+      async offenders(sinceMs, most, jobs, without = []) {
         await prepared();
+        const others =
+          without.length === 0
+            ? ""
+            : ` AND id NOT IN (${without.map((id) => sqlText(keyText(id))).join()})`;
         return await server.select(
           `SELECT machine, toFloat64(uniqExact(id)) AS count, toFloat64(uniqExact(job)), max(o) AS last,
              arraySort(groupUniqArray(cause))
            FROM (
-             SELECT id, j AS job, o, machine, cause FROM (${latestOf(jobFits(jobs), "s1 IN ('confirmed', 'relapsed')")})
+             SELECT id, j AS job, o, machine, cause FROM (${latestOf(jobFits(jobs) + others, "s1 IN ('confirmed', 'relapsed')")})
              ARRAY JOIN a AS machine, c AS cause WHERE o >= ${sqlNumber(bound(sinceMs))})
            GROUP BY machine ORDER BY count DESC, last DESC, machine LIMIT ${sqlCount(rowLimit(most, 1000))}`,
           (row): Offender => ({

@@ -231,9 +231,10 @@ export async function openJournalHistory(path: string): Promise<LocalStore> {
       );
       return columns(kept);
     },
-    async offenders(sinceMs, most, jobs) {
+    async offenders(sinceMs, most, jobs, without = []) {
       const since = bound(sinceMs);
-      return offendersOf(open_(), since, jobs).slice(0, rowLimit(most, 1000));
+      const left = new Set(without.map(keyText));
+      return offendersOf(open_(), since, jobs, left).slice(0, rowLimit(most, 1000));
     },
     putDocument: async (key, document) =>
       await writes.put({ to: "document", key: keyText(key), text: documentText(document) }),
@@ -302,6 +303,7 @@ function offendersOf(
   { incidents }: Tables,
   sinceMs: number,
   jobs: readonly string[] | undefined,
+  without: ReadonlySet<string>,
 ): Offender[] {
   const found = new Map<
     string,
@@ -311,7 +313,8 @@ function offendersOf(
     const [row] = [...revisions.values()]
       .filter(({ state }) => state === "confirmed" || state === "relapsed")
       .sort((a, b) => b.revision - a.revision);
-    if (!row || row.openedMs < sinceMs || (jobs && !fitsAny(row.job, jobs))) continue;
+    if (!row || without.has(row.id) || row.openedMs < sinceMs || (jobs && !fitsAny(row.job, jobs)))
+      continue;
     for (const [i, machine] of row.accused.entries()) {
       const one = found.get(machine) ?? {
         incidents: new Set<string>(),

@@ -151,6 +151,11 @@ export function historyContract(name: string, fresh: () => Promise<History>): vo
       const ofOther = await history.offenders(0, 10, ["oth?r", "nobody-*"]);
       expect(ofOther.map(({ machine, incidents }) => [machine, incidents])).toEqual([["node1", 1]]);
       expect(await history.offenders(0, 10, [])).toEqual([]);
+      const without = await history.offenders(0, 10, undefined, ["b", "d", "no'ne"]);
+      expect(without).toMatchObject([
+        { machine: "node1", incidents: 1, jobs: 1, lastMs: 1000 },
+        { machine: "node2", incidents: 1 },
+      ]);
     });
 
     withHistory("never changes the audit trail", async () => {

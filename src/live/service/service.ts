@@ -703,7 +703,8 @@ export class Service {
     fetchedBytes: () => this.#bus?.traffic.replyBytes ?? 0,
     incidents: (job) => {
       const judgements = countingFor(this.judgements(), job);
-      return earlierIncidents(this.options.history, this.options.nowMs(), judgements);
+      const { history, nowMs } = this.options;
+      return earlierIncidents(history, nowMs(), judgements, this.workflow.handlings);
     },
     logStore: (job) => this.site.file(job),
     makeRoom: (bytes) => this.data.makeRoom(bytes),
