@@ -114,6 +114,7 @@ export async function openService(
         }
       : null,
     retention: config.retention,
+    rightOf: auth.rightOf,
     learnsLogs: config.learning.logs,
     jobFiles,
     fabric,

@@ -25,7 +25,7 @@ import { makeActions, type Actions } from "./actions/actions.ts";
 import { machinesTaken, sparesNamed } from "./actions/limits.ts";
 import { writeAudit } from "./actions/run-action.ts";
 import { ActionsSwitch } from "./actions/switch.ts";
-import { Links } from "./access/links.ts";
+import { Links, type LinkStore } from "./access/links.ts";
 import { type ActionsConfig, sharesFollowTimes } from "./actions/types.ts";
 import { AgentClocks } from "./job/agent-clocks.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
@@ -91,6 +91,8 @@ export interface ServiceOptions {
         readonly everyMs: number;
       })
     | null;
+  /** Who may share an incident (access/links.ts); everybody where it is absent. */
+  readonly rightOf?: LinkStore["rightOf"];
   nowMs(this: void): number;
   newId(this: void): string;
   readonly fetch: Fetch;
@@ -187,6 +189,7 @@ export class Service {
       read: (key) => within(history.document(key), AUDIT_MS),
       write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
       nowMs,
+      rightOf: options.rightOf ?? ((who) => who),
     });
     this.workflow = this.#openWorkflow();
     this.site = this.#openSite();

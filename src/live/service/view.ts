@@ -153,10 +153,14 @@ export type AuditWord =
 
 /** Read-only links to single incidents (access/links.ts). */
 export interface LinksView {
-  create(incident: string, lifeMs: number): Promise<{ link: string; expiresMs: number }>;
+  create(
+    incident: string,
+    lifeMs: number,
+    who: string,
+  ): Promise<{ link: string; expiresMs: number }>;
   /** All links of the incident that there are. */
   revoke(incident: string): Promise<void>;
-  /** null for what is no link of ours, has expired, or was revoked. */
+  /** null for what is no link of ours, has expired, was revoked, or whose maker may not share any more. */
   open(link: string): Promise<OpenLink | null>;
 }
 
