@@ -1,4 +1,5 @@
 /** `faultline doctor` on set-ups that work, that are bare, and that are broken in one way each. */
+import { generateKeyPairSync } from "node:crypto";
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -7,6 +8,7 @@ import { judgeService } from "../src/cli/doctor/service.ts";
 import { machineName } from "../src/cli/agent-live.ts";
 import { HEADER } from "../src/ingest/probe-ring/layout.ts";
 import { TestRing } from "./support/live/ring.ts";
+import { TEST_CERTIFICATE } from "./support/live/tls.ts";
 import { faultlineIn } from "./support/cli.ts";
 import { PlayedMachine } from "./support/played-machine.ts";
 
@@ -28,6 +30,13 @@ function library(name: string, change: (bytes: Buffer) => void = () => undefined
   const path = join(machine.folder, name);
   writeFileSync(path, bytes);
   return path;
+}
+
+/** A configuration of a service that is not started yet. */
+function configured(said: object): { readonly config: string } {
+  const config = join(machine.folder, "serve.json");
+  writeFileSync(config, JSON.stringify({ port: 0, data: machine.data, ...said }));
+  return { config };
 }
 
 describe("a machine where all is well", () => {
@@ -326,6 +335,105 @@ const CASES: Record<string, Case> = {
       return { config };
     },
   },
+  "the service would be open to everybody": {
+    state: "broken",
+    check: "configuration",
+    says: /0\.0\.0\.0 can be reached from other machines, and no tokens are configured/,
+    fix: /^configure tokens/,
+    play: () => configured({ host: "0.0.0.0" }),
+  },
+  "the key is of another certificate": {
+    state: "broken",
+    check: "configuration",
+    says: /the certificate and its key cannot be used: .*key values mismatch/,
+    fix: /belong together$/,
+    play: () => {
+      writeFileSync(join(machine.folder, "cert.pem"), TEST_CERTIFICATE);
+      const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+      const key = privateKey.export({ type: "pkcs8", format: "pem" });
+      writeFileSync(join(machine.folder, "key.pem"), key);
+      return configured({ tls: { cert: "cert.pem", key: "key.pem" } });
+    },
+  },
+  "a file of the fabric is not there": {
+    state: "broken",
+    check: "configuration",
+    says: /nofabric\.txt/,
+    fix: /./,
+    play: () => configured({ fabric: ["nofabric.txt"] }),
+  },
+  "the file of a job is not there": {
+    state: "broken",
+    check: "configuration",
+    says: /nojob\.json: cannot be read as a job file/,
+    fix: /./,
+    play: () => configured({ jobs: [{ name: "l", jobFile: "nojob.json" }] }),
+  },
+  "another program holds the port": {
+    state: "broken",
+    check: "configuration",
+    says: /cannot listen on 127\.0\.0\.1 port \d+: .*EADDRINUSE/,
+    fix: /--port/,
+    play: async () => {
+      const url = await machine.serve({ "/healthz": [200, "OK"] });
+      return configured({ port: Number(url.split(":")[2]) });
+    },
+  },
+  "the data folder is a file": {
+    state: "broken",
+    check: "disk",
+    says: /data folder .*kmsg is no folder/,
+    fix: /^ls -l '.*kmsg'/,
+    play: () => ({ data: machine.kernelLog }),
+  },
+  "nobody listens where people sign in": {
+    state: "broken",
+    check: "sign-in",
+    says: /provider http:\/\/127\.0\.0\.1:1: ECONNREFUSED/,
+    fix: /^curl -sS http:.*oidc\.issuer/,
+    play: () =>
+      configured({
+        oidc: {
+          issuer: "http://127.0.0.1:1/realm",
+          clientId: "x",
+          groups: [{ group: "*", scopes: ["read"] }],
+        },
+      }),
+  },
+  "nobody listens where alerts go": {
+    state: "broken",
+    check: "alerts",
+    says: /Alertmanager http:\/\/127\.0\.0\.1:1: ECONNREFUSED, webhook http:\/\/127\.0\.0\.1:1: ECONN/,
+    fix: /^curl/,
+    play: () => {
+      const url = "http://127.0.0.1:1";
+      return configured({ alerts: { alertmanager: [url], webhooks: [{ url: `${url}/secret` }] } });
+    },
+  },
+  "the command of a hook is not there": {
+    state: "broken",
+    check: "actions",
+    says: /cordon-node: \/no\/such\/cmd: there is no such program/,
+    fix: /^command -v .\/no\/such\/cmd/,
+    play: () =>
+      configured({
+        actions: { hooks: [{ do: "cordon-node", command: ["/no/such/cmd", "{machine}"] }] },
+      }),
+  },
+  "the scheme of the service is missing": {
+    state: "broken",
+    check: "service",
+    says: /--server 127\.0\.0\.1:7411 has no scheme/,
+    fix: /--server http:\/\/127\.0\.0\.1:7411$/,
+    play: () => ({ server: "127.0.0.1:7411" }),
+  },
+  "the scheme of the service is another one": {
+    state: "broken",
+    check: "service",
+    says: /--server ftp:\/\/x begins with ftp:\/\//,
+    fix: /--server http:\/\/x$/,
+    play: () => ({ server: "ftp://x" }),
+  },
   "the user's own settings are not JSON": {
     state: "broken",
     check: "configuration",
@@ -389,7 +497,9 @@ describe("the service of a configuration", () => {
     const url = await machine.service({}, { agents: [401, { error: "a token is needed" }] });
     const config = join(machine.folder, "serve.json");
     const port = Number(url.split(":")[2]);
-    writeFileSync(config, JSON.stringify({ host: "0.0.0.0", port, data: machine.data }));
+    const token = { name: "a", scopes: ["read"], token: `sha256:${"0".repeat(64)}` };
+    const said = { host: "0.0.0.0", port, data: machine.data, tokens: [token] };
+    writeFileSync(config, JSON.stringify(said));
     const { lines } = await machine.examine({ config });
     const of = (check: string) => lines.find((line) => line.check === check);
     expect(of("configuration")).toMatchObject({ state: "ok" });

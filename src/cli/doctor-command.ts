@@ -60,7 +60,7 @@ function usual(program: Command): DoctorFlags {
   const serve = named(program, "serve")?.opts<DoctorFlags>() ?? {};
   const { server, tokenFile, ca, dir } = agent;
   const { config, data, prometheus, match } = serve;
-  const all = { server, tokenFile, ca, dir, config, data, prometheus, match };
+  const all = { server, tokenFile, ca, dir, config, data, prometheus, match, serve };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
 }
 

@@ -3,26 +3,15 @@ import { randomUUID } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
-import { errorText, UserError } from "../base/errors.ts";
+import { UserError } from "../base/errors.ts";
 import { bufferHistory } from "../history/buffered-history.ts";
 import type { History } from "../history/history.ts";
 import { openClickHouseHistory } from "../history/clickhouse-history.ts";
 import { type LocalHistory, openLocalHistory } from "../history/local-history.ts";
-import { readJobFile } from "../ingest/job-file.ts";
-import { connect } from "../ingest/prometheus/prometheus.ts";
-import {
-  answerBackups,
-  refuseHalfRestored,
-  STATE_FILE,
-} from "../live/service/store/backup-folder.ts";
+import { answerBackups, STATE_FILE } from "../live/service/store/backup-folder.ts";
 import type { ServeConfig } from "../live/service/config/config.ts";
 import { embeddedCoordinator } from "../live/service/lease/embedded-coordinator.ts";
-import { SignIn } from "../live/service/access/sign-in.ts";
-import {
-  type AccessRules,
-  authorizeAgent,
-  makeAuthorizer,
-} from "../live/service/http/authorize.ts";
+import { authorizeAgent } from "../live/service/http/authorize.ts";
 import { serveHttp } from "../live/service/http/serve-http.ts";
 import { serviceView } from "../live/service/service-view.ts";
 import { SlackApp } from "../live/service/slack/slack-app.ts";
@@ -32,10 +21,8 @@ import type { DemoControl, ServiceView } from "../live/service/view.ts";
 import type { AgentBusHandlers } from "../live/wire/transport.ts";
 import { connectNatsBus } from "../live/wire/nats-bus.ts";
 import { serveAgents } from "../live/wire/ws-bus.ts";
-import { readSiteMetrics } from "../methods/machines/site-metrics-file.ts";
-import type { SiteMetrics } from "../model/machine-labels.ts";
-import { readFabric } from "../pipeline/fabric.ts";
 import type { Io } from "./io.ts";
+import { readyService, rulesOf } from "./ready-service.ts";
 import { type Changes, changesOf, limitsOf } from "./reload-config.ts";
 
 export interface OpenServiceOptions {
@@ -73,25 +60,9 @@ export async function openService(
   { hangMs, version, log, demo }: OpenServiceOptions,
 ): Promise<OpenService> {
   // Before anything is opened: a wrong configuration is reported at once.
-  const isTls = config.tls !== null;
-  const signIn = new SignIn({ oidc: config.oidc, isTls, nowMs: Date.now });
-  const auth = makeAuthorizer({
-    ...config,
-    ...rulesOf(config),
-    tls: isTls,
-    personOf: ({ headers }) => signIn.personOf(headers),
-    nowMs: Date.now,
-  });
-  const jobFiles = new Map(
-    await Promise.all(
-      config.jobs.flatMap(({ name, jobFile }) =>
-        jobFile === null ? [] : [readJobFile(jobFile).then((read) => [name, read] as const)],
-      ),
-    ),
-  );
-  const env = { signal: new AbortController().signal, progress: () => undefined };
-  const fabric = await readFabric(config.fabric, env);
-  const machines = await machinesOf(config);
+  const { ready, faults } = await readyService(config);
+  if (ready === null) throw faults[0]!;
+  const { signIn, auth, jobFiles, fabric, machines } = ready;
   await mkdir(config.dataFolder, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
     const why = error instanceof Error ? error.message : String(error);
     throw new UserError(
@@ -100,7 +71,6 @@ export async function openService(
       2,
     );
   });
-  refuseHalfRestored(config.dataFolder);
   const { history, file, says: saysHistory } = await openHistory(config, log);
   const nowMs = steadyClock({
     wallMs: Date.now,
@@ -144,6 +114,7 @@ export async function openService(
         }
       : null,
     retention: config.retention,
+    rightOf: auth.rightOf,
     learnsLogs: config.learning.logs,
     jobFiles,
     fabric,
@@ -240,10 +211,6 @@ export async function openService(
   };
 }
 
-function rulesOf({ tokens, publicRead, allowedHosts, oidc }: ServeConfig): AccessRules {
-  return { tokens, publicRead, allowedHosts, groups: oidc?.groups ?? null };
-}
-
 async function openHistory(
   config: ServeConfig,
   log: (line: string) => void,
@@ -267,27 +234,6 @@ function thresholdsOf({ jobs }: ServeConfig): ServiceOptions["thresholds"] {
       },
     ]),
   );
-}
-
-async function machinesOf({ prometheus }: ServeConfig): Promise<ServiceOptions["machines"]> {
-  if (!prometheus) return null;
-  const { url, headers, match, via, everySeconds, rangeSeconds, priorities } = prometheus;
-  const { signal } = new AbortController();
-  return {
-    connect: () => connect({ url, headers, signal }),
-    match,
-    via,
-    rangeS: rangeSeconds,
-    site: priorities === null ? null : await learntOf(priorities),
-    everyMs: 1000 * everySeconds,
-  };
-}
-
-async function learntOf(file: string): Promise<SiteMetrics> {
-  const text = await readFile(file, "utf8").catch((error: unknown) => {
-    throw new UserError(`prometheus.priorities: ${errorText(error)}`, "check the path", 2);
-  });
-  return readSiteMetrics(text, file);
 }
 
 /** Made once, and kept in the data folder. */

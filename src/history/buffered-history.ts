@@ -188,7 +188,7 @@ export function bufferHistory(store: History, options: BufferOptions): BufferedH
     incidentHistory: async (id) => await store.incidentHistory(id),
     audit: async (query) => await store.audit(query),
     iterations: async (job, run, query) => await store.iterations(job, run, query),
-    offenders: async (sinceMs, most, jobs) => await store.offenders(sinceMs, most, jobs),
+    offenders: async (...asked) => await store.offenders(...asked),
     document: async (key) => await store.document(key),
     documentKeys: async (prefix) => await store.documentKeys(prefix),
     async prune(beforeMs) {

@@ -126,11 +126,17 @@ export async function openClickHouseHistory(
         bytes.texts(row.causes).text(row.text).uint64(firstWins(versions.next()));
         await incidents.put(bytes.written());
       },
-      async incidents({ ids, job, jobs, open, sinceMs, machine, before, most }) {
+      async incidents({ ids, job, jobs, open, sinceMs, lastedMs, machine, before, most }) {
         if (ids?.length === 0) return [];
         const where = ["1"];
         if (open === true) where.push("s != 'resolved'");
         if (sinceMs !== undefined) where.push(`o >= ${sqlNumber(bound(sinceMs))}`);
+        if (lastedMs !== undefined) {
+          const at = sqlNumber(bound(lastedMs));
+          const late = `SELECT id, revision FROM ${TABLES.incidents}
+            WHERE state = 'resolved' AND visitParamExtractFloat(document, 'resolvedMs') >= ${at}`;
+          where.push(`(o >= ${at} OR s != 'resolved' OR (id, r) IN (${late}))`);
+        }
         if (machine !== undefined) where.push(`has(m, ${sqlText(keyText(machine))})`);
         if (before) where.push(behind("o", before));
         const ofJob = job === undefined ? "1" : `job = ${sqlText(keyText(job))}`;
@@ -203,13 +209,17 @@ export async function openClickHouseHistory(
           durationMs: Float64Array.from(rows, (row) => row[2]),
         };
       },
-      async offenders(sinceMs, most, jobs) {
+      async offenders(sinceMs, most, jobs, without = []) {
         await prepared();
+        const others =
+          without.length === 0
+            ? ""
+            : ` AND id NOT IN (${without.map((id) => sqlText(keyText(id))).join()})`;
         return await server.select(
           `SELECT machine, toFloat64(uniqExact(id)) AS count, toFloat64(uniqExact(job)), max(o) AS last,
              arraySort(groupUniqArray(cause))
            FROM (
-             SELECT id, j AS job, o, machine, cause FROM (${latestOf(jobFits(jobs), "s1 IN ('confirmed', 'relapsed')")})
+             SELECT id, j AS job, o, machine, cause FROM (${latestOf(jobFits(jobs) + others, "s1 IN ('confirmed', 'relapsed')")})
              ARRAY JOIN a AS machine, c AS cause WHERE o >= ${sqlNumber(bound(sinceMs))})
            GROUP BY machine ORDER BY count DESC, last DESC, machine LIMIT ${sqlCount(rowLimit(most, 1000))}`,
           (row): Offender => ({

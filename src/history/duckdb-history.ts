@@ -92,12 +92,19 @@ export async function openDuckDbHistory(
       ),
     putIncident: async (incident) =>
       await writes.put({ to: "incidents", row: storedIncident(incident) }),
-    async incidents({ ids, job, jobs, open, sinceMs, machine, before, most }) {
+    async incidents({ ids, job, jobs, open, sinceMs, lastedMs, machine, before, most }) {
       const values: Value[] = [];
       const value = (v: Value): string => `$${values.push(v)}`;
       const where: string[] = [];
       if (open === true) where.push("state <> 'resolved'");
       if (sinceMs !== undefined) where.push(`opened_ms >= ${value(bound(sinceMs))}`);
+      if (lastedMs !== undefined) {
+        const at = value(bound(lastedMs));
+        where.push(
+          `(opened_ms >= ${at} OR state <> 'resolved' OR
+            try_cast(regexp_extract(document, '"resolvedMs":([0-9.e+]+)', 1) AS DOUBLE) >= ${at})`,
+        );
+      }
       if (machine !== undefined) {
         where.push(`list_contains(machines, ${value(keyText(machine))})`);
       }
@@ -155,15 +162,19 @@ export async function openDuckDbHistory(
       );
       return columns(rows);
     },
-    async offenders(sinceMs, most, jobs) {
+    async offenders(sinceMs, most, jobs, without = []) {
+      const values: Value[] = [bound(sinceMs), without.map(keyText)];
+      const ofJobs = jobs
+        ? ` AND regexp_matches(job, $${values.push(patternsExpression(jobs))})`
+        : "";
       const rows = await read(
         `SELECT machine, count(DISTINCT id)::DOUBLE AS incidents, count(DISTINCT job)::DOUBLE, max(opened_ms) AS last,
            list_sort(list(DISTINCT cause) FILTER (cause <> ''))
          FROM (SELECT id, job, opened_ms, unnest(accused) AS machine, unnest(causes) AS cause
            FROM incidents SEMI JOIN (${LATEST} WHERE state IN ('confirmed', 'relapsed') GROUP BY id) USING (id, revision)
-           WHERE opened_ms >= $1${jobs ? " AND regexp_matches(job, $2)" : ""})
+           WHERE opened_ms >= $1 AND NOT list_contains($2, id)${ofJobs})
          GROUP BY machine ORDER BY incidents DESC, last DESC, machine LIMIT ${rowLimit(most, 1000)}`,
-        [bound(sinceMs), ...(jobs ? [patternsExpression(jobs)] : [])],
+        values,
       );
       return rows.map(([machine, incidents, jobs, lastMs, causes]): Offender => ({
         machine: String(machine),

@@ -65,6 +65,8 @@ export interface IncidentQuery {
   readonly open?: boolean;
   /** Opened at or after. */
   readonly sinceMs?: number;
+  /** Opened before, or not, and open still at this moment or later. */
+  readonly lastedMs?: number;
   readonly machine?: string;
   /** By when they were opened. */
   readonly before?: RowAt;
@@ -105,9 +107,14 @@ export interface History {
   /**
    * Machines among the suspects of incidents that were confirmed and opened since a moment, the most frequent first.
    * Suspects are those of an incident's latest confirmation; `lastMs` is when the latest incident was opened. `jobs`:
-   * only incidents of jobs whose names fit.
+   * only incidents of jobs whose names fit; `without`: not these, some hundred at once.
    */
-  offenders(sinceMs: number, most: number, jobs?: readonly string[]): Promise<readonly Offender[]>;
+  offenders(
+    sinceMs: number,
+    most: number,
+    jobs?: readonly string[],
+    without?: readonly string[],
+  ): Promise<readonly Offender[]>;
   /** Documents by key: the embedded coordinator's. null forgets the key. */
   putDocument(key: string, document: unknown): Promise<void>;
   /** null where there is none. */

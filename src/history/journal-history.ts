@@ -176,8 +176,9 @@ export async function openJournalHistory(path: string): Promise<LocalStore> {
     },
     putIncident: async (incident) =>
       await writes.put({ to: "incident", row: storedIncident(incident) }),
-    async incidents({ ids, job, jobs, open: isOpen, sinceMs, machine, before, most }) {
+    async incidents({ ids, job, jobs, open: isOpen, sinceMs, lastedMs, machine, before, most }) {
       const since = sinceMs === undefined ? -Infinity : bound(sinceMs);
+      const lasted = lastedMs === undefined ? -Infinity : bound(lastedMs);
       const [ofJob, ofMachine] = [job, machine].map((key) =>
         key === undefined ? undefined : keyText(key),
       );
@@ -188,6 +189,7 @@ export async function openJournalHistory(path: string): Promise<LocalStore> {
         .filter((row) => !jobs || fitsAny(row.job, jobs))
         .filter((row) => isOpen !== true || row.state !== "resolved")
         .filter((row) => row.openedMs >= since)
+        .filter((row) => row.openedMs >= lasted || !(endOf(row) < lasted))
         .filter((row) => ofMachine === undefined || row.machines.includes(ofMachine))
         .filter(({ openedMs, id }) => !before || isBefore({ atMs: openedMs, id }, before))
         .sort((a, b) => b.openedMs - a.openedMs || text(b.id, a.id));
@@ -230,9 +232,10 @@ export async function openJournalHistory(path: string): Promise<LocalStore> {
       );
       return columns(kept);
     },
-    async offenders(sinceMs, most, jobs) {
+    async offenders(sinceMs, most, jobs, without = []) {
       const since = bound(sinceMs);
-      return offendersOf(open_(), since, jobs).slice(0, rowLimit(most, 1000));
+      const left = new Set(without.map(keyText));
+      return offendersOf(open_(), since, jobs, left).slice(0, rowLimit(most, 1000));
     },
     putDocument: async (key, document) =>
       await writes.put({ to: "document", key: keyText(key), text: documentText(document) }),
@@ -288,6 +291,10 @@ async function writeTables(
   await writeFile(path, text, { mode: 0o600, flush: true });
 }
 
+function endOf({ state, text }: StoredIncident): number {
+  return state === "resolved" ? ((JSON.parse(text) as Incident).resolvedMs ?? -Infinity) : Infinity;
+}
+
 function latestOf(revisions: ReadonlyMap<number, StoredIncident>): StoredIncident {
   return revisions.get(Math.max(...revisions.keys()))!;
 }
@@ -297,6 +304,7 @@ function offendersOf(
   { incidents }: Tables,
   sinceMs: number,
   jobs: readonly string[] | undefined,
+  without: ReadonlySet<string>,
 ): Offender[] {
   const found = new Map<
     string,
@@ -306,7 +314,8 @@ function offendersOf(
     const [row] = [...revisions.values()]
       .filter(({ state }) => state === "confirmed" || state === "relapsed")
       .sort((a, b) => b.revision - a.revision);
-    if (!row || row.openedMs < sinceMs || (jobs && !fitsAny(row.job, jobs))) continue;
+    if (!row || without.has(row.id) || row.openedMs < sinceMs || (jobs && !fitsAny(row.job, jobs)))
+      continue;
     for (const [i, machine] of row.accused.entries()) {
       const one = found.get(machine) ?? {
         incidents: new Set<string>(),

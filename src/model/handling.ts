@@ -69,6 +69,23 @@ export interface Mute {
   readonly why: string;
 }
 
+/** The incident that it is the same as; itself where it is merged into none, or where merges run in a circle. */
+export function rootOf(
+  handlings: ReadonlyMap<string, Pick<Handling, "mergedInto">>,
+  id: string,
+): string {
+  const passed = new Set([id]);
+  let at = id;
+  for (;;) {
+    const next = handlings.get(at)?.mergedInto ?? null;
+    if (next === null) return at;
+    // Two services may have merged two incidents into each other.
+    if (passed.has(next)) return id;
+    passed.add(next);
+    at = next;
+  }
+}
+
 /** null also where it has come back since. */
 export function acknowledgedNow(
   { acknowledged }: Pick<Handling, "acknowledged">,

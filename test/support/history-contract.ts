@@ -108,6 +108,11 @@ export function historyContract(name: string, fresh: () => Promise<History>): vo
       expect(await ids({ job: "other", open: true, sinceMs: 2500, machine: "node22" })).toEqual([
         "i4",
       ]);
+      const over = { openedMs: 10, machines: [], summary: '"resolvedMs":9e9' };
+      await history.putIncident(incidentOf("i5", 1, "resolved", { ...over, resolvedMs: 2500 }));
+      await history.putIncident(incidentOf("i6", 1, "resolved", { ...over, resolvedMs: 1999 }));
+      expect(await ids({ lastedMs: 2000 })).toEqual(["i4", "i3", "i2", "i1", "i5"]);
+      expect(await ids({ lastedMs: 2500.5 })).toEqual(["i4", "i3", "i2", "i1"]);
       await expect(ids({ sinceMs: Number.NaN })).rejects.toThrow(/not a number/);
     });
 
@@ -146,6 +151,11 @@ export function historyContract(name: string, fresh: () => Promise<History>): vo
       const ofOther = await history.offenders(0, 10, ["oth?r", "nobody-*"]);
       expect(ofOther.map(({ machine, incidents }) => [machine, incidents])).toEqual([["node1", 1]]);
       expect(await history.offenders(0, 10, [])).toEqual([]);
+      const without = await history.offenders(0, 10, undefined, ["b", "d", "no'ne"]);
+      expect(without).toMatchObject([
+        { machine: "node1", incidents: 1, jobs: 1, lastMs: 1000 },
+        { machine: "node2", incidents: 1 },
+      ]);
     });
 
     withHistory("never changes the audit trail", async () => {

@@ -430,8 +430,10 @@ describe("read-only links", () => {
       read: async (key: string) => documents.get(key) ?? null,
       write: async (key: string, document: unknown) => void documents.set(key, document),
       nowMs: () => clock.nowMs,
+      rightOf: (who: string, incident: string) => rules.rightOf(who, incident),
     };
-    return { documents, clock, store, links: new Links(store) };
+    const rules = { rightOf: (who: string, _incident: string): string | null => who };
+    return { rules, documents, clock, store, links: new Links(store) };
   }
 
   it("open one incident and its data, and nothing else", async () => {
@@ -471,7 +473,7 @@ describe("read-only links", () => {
 
   it("end with their time, with a revocation, and with any change of their text; restarts keep them", async () => {
     const { clock, store, links, documents } = linked();
-    const { link } = await links.create("i1", 1000);
+    const { link } = await links.create("i1", 1000, "act");
     expect(await links.open(link)).toEqual({ incident: "i1", expiresMs: NOW_MS + 1000 });
     expect(await new Links(store).open(link)).not.toBeNull();
     for (let i = 0; i < link.length; i++) {
@@ -480,15 +482,15 @@ describe("read-only links", () => {
       // The last sign of the signature holds bits that say nothing.
       if (i < link.length - 1) expect([i, await links.open(forged)]).toEqual([i, null]);
     }
-    const claims = Buffer.from('["i2",0,9e15]').toString("base64url");
+    const claims = Buffer.from('["i2",0,9e15,"act"]').toString("base64url");
     expect(await links.open(`fl1.${claims}.${link.split(".")[2]}`)).toBeNull();
     clock.nowMs += 1000;
     expect(await links.open(link)).toBeNull();
 
-    const second = await links.create("i1", 1e6);
-    const others = await links.create("i2", 1e6);
+    const second = await links.create("i1", 1e6, "act");
+    const others = await links.create("i2", 1e6, "act");
     await links.revoke("i1");
-    const third = await links.create("i1", 1e6);
+    const third = await links.create("i1", 1e6, "act");
     expect(await links.open(second.link)).toBeNull();
     expect(await links.open(others.link)).not.toBeNull();
     expect(await links.open(third.link)).not.toBeNull();
@@ -497,10 +499,31 @@ describe("read-only links", () => {
     expect(await new Links(store).open(third.link)).toBeNull();
   });
 
+  it("are void with the token of who made them, and with its right to act on the incident", async () => {
+    const { links, rules } = linked();
+    const { url, auth, rules: before } = await start({ links });
+    rules.rightOf = auth.rightOf;
+    const route = ROUTES.find(({ path }) => path === "/api/v1/incidents/:id")!;
+    const made = await ask(url, LINKS, secretOf("team-l"));
+    const link = (JSON.parse(made.text) as { path: string }).path.replace("/#/link/", "");
+    const open = async (tokens: readonly Token[]): Promise<number> => {
+      auth.reload({ ...before, tokens });
+      return (await ask(url, route, link)).status;
+    };
+    const others = TOKENS.filter(({ name }) => name !== "team-l");
+    const renewed = { ...token("team-l", SCOPES), sha256: token("other", []).sha256 };
+    expect(await open(TOKENS)).toBe(200);
+    expect(await open(others)).toBe(401);
+    expect(await open([...others, renewed])).toBe(401);
+    expect(await open([...others, token("team-l", ["read"])])).toBe(401);
+    expect(await open([...others, token("team-l", SCOPES, ["x-*"])])).toBe(401);
+    expect(await open([...others, token("team-l", SCOPES)])).toBe(200);
+  });
+
   it("are revoked by who may act, and the trail says so", async () => {
     const { links } = linked();
     const { url, asked } = await start({ links });
-    const { link } = await links.create(INCIDENT.id, 1e6);
+    const { link } = await links.create(INCIDENT.id, 1e6, "act");
     const incident = ROUTES.find(({ path }) => path === "/api/v1/incidents/:id")!;
     expect((await ask(url, incident, link)).status).toBe(200);
     expect((await ask(url, REVOKE, link)).status).toBe(403);

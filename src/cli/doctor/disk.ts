@@ -1,5 +1,13 @@
 /** Room and the right to write: the data folder of the service, and shared memory for rings. */
-import { existsSync, mkdirSync, rmdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  rmdirSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { errorText } from "../../base/errors.ts";
 import { type Line, linesOf } from "./line.ts";
@@ -61,6 +69,8 @@ function unwritable({ what, path, isThere, writeFailure }: FolderSeen): Line {
       `${what} ${path} may not be written by this user`,
       `sudo -u "$(stat -c %U '${path}')" faultline doctor    # as the service's user`,
     );
+  if (failure === NO_FOLDER)
+    return broken(`${what} ${path} ${failure}`, `ls -l '${path}'    # then mend "data"`);
   return broken(`${what} ${path} cannot be written: ${failure}`, `df -h '${path}'`);
 }
 
@@ -78,6 +88,7 @@ function sizeOf(bytes: number): string {
   return bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${Math.round(bytes / 1e6)} MB`;
 }
 
+const NO_FOLDER = "is no folder";
 /** Enough to meet a quota. */
 const TRIAL_BYTES = 64 << 10;
 
@@ -102,12 +113,13 @@ export function lookAtDisk(what: FolderSeen["what"], path: string): FolderSeen |
 function failureToWrite(folder: string): string | null {
   const trial = join(folder, `.doctor-${process.pid}`);
   try {
+    if (!statSync(folder).isDirectory()) return NO_FOLDER;
     writeFileSync(trial, Buffer.alloc(TRIAL_BYTES), { mode: 0o600, flush: true });
     return null;
   } catch (error) {
     return errorText(error);
   } finally {
-    rmSync(trial, { force: true });
+    if (existsSync(trial)) rmSync(trial);
   }
 }
 

@@ -9,6 +9,7 @@ import {
   defaultData,
   readServeConfig,
   type ServeConfig,
+  type ServeFlags,
 } from "../../live/service/config/config.ts";
 import { contentOf, foldersOf, machineName, tokenOf } from "../agent-live.ts";
 import type { Io } from "../io.ts";
@@ -16,7 +17,7 @@ import { FOUND_SOMETHING, wantsColour } from "../output.ts";
 import { judgeAgent } from "./agent.ts";
 import { judgeBroker, lookAtBrokers } from "./broker.ts";
 import { judgeClocks } from "./clocks.ts";
-import { judgeConfiguration } from "./configuration.ts";
+import { judgeConfiguration, startFaults } from "./configuration.ts";
 import { judgeDisk, lookAtDisk, lookWhereItWouldBe } from "./disk.ts";
 import { judgePlugin, judgeProbe } from "./jobs.ts";
 import { type Line, type State } from "./line.ts";
@@ -27,6 +28,7 @@ import { judgeMetricsServer, lookAtMetricsServer } from "./metrics-server.ts";
 import { judgePermissions, lookAtPermissions } from "./permissions.ts";
 import { judgeRings, lookAtRings } from "./rings.ts";
 import { judgeService, judgeStore } from "./service.ts";
+import { judgeTargets, lookAtTargets } from "./targets.ts";
 import { judgeVersions } from "./versions.ts";
 
 export interface DoctorFlags {
@@ -35,6 +37,8 @@ export interface DoctorFlags {
   readonly ca?: string;
   readonly dir?: readonly string[];
   readonly config?: string;
+  /** What the user has set for `serve`. */
+  readonly serve?: ServeFlags;
   readonly data?: string;
   readonly prometheus?: string;
   readonly match?: string;
@@ -95,15 +99,24 @@ async function examine(io: Io, flags: DoctorFlags, around: Surroundings): Promis
   const brokers = isNats ? given : (config?.nats?.url ?? null);
   const metrics = metricsServer(flags, config);
   const history = config?.history ?? null;
-  const [service, brokersSeen, prometheus, database] = await Promise.all([
-    lookAtService(url.replace(/\/+$/, ""), given === null || isNats, { ...access, timeoutMs }),
+  const ask = (at: string, isGuessed: boolean) =>
+    lookAtService(at.replace(/\/+$/, ""), isGuessed, { ...access, timeoutMs });
+  const [service, own, brokersSeen, prometheus, database, targets] = await Promise.all([
+    ask(url, given === null || isNats),
+    url === guess ? null : ask(guess, true),
     brokers === null ? [] : lookAtBrokers(brokers, timeoutMs),
     metrics === null ? null : lookAtMetricsServer(metrics, timeoutMs),
     history?.kind === "clickhouse" ? lookAtDatabase(history.url, timeoutMs) : null,
+    config && lookAtTargets(config, io.env, timeoutMs),
   ]);
+  const isRunning = (own ?? service).health !== null;
+  const faults = [
+    ...configuration.faults,
+    ...(config === null ? [] : await startFaults(config, isRunning)),
+  ];
   const heard = service.agents?.map(({ agent }) => agent) ?? null;
   return [
-    judgeConfiguration(configuration),
+    ...judgeConfiguration({ files: configuration.files, faults }),
     judgeVersions({
       node: process.versions.node,
       own: BUILT.version,
@@ -121,6 +134,7 @@ async function examine(io: Io, flags: DoctorFlags, around: Surroundings): Promis
     }),
     judgeService(service),
     judgeStore(service, database),
+    ...(targets === null ? [] : judgeTargets(targets)),
     judgeBroker({ brokers: brokersSeen, saysService: service.health?.broker ?? null }),
     judgeClocks({ clocks: clocksOf(service, prometheus?.clockOffsetMs ?? null) }),
     judgeMetricsServer(
@@ -161,7 +175,7 @@ function addressOf({ host, port, tls, allowedHosts }: ServeConfig): string {
 /** What is named and cannot be read is a fault of the set-up, and the rest is looked at without it. */
 function readConfig(io: Io, flags: DoctorFlags, { settings }: Surroundings) {
   const files = settings.file === null ? [] : [settings.file];
-  let fault = settings.fault;
+  const faults = settings.fault === null ? [] : [settings.fault];
   const tried = <T>(file: string | undefined, read: () => T): T | null => {
     try {
       const found = read();
@@ -169,17 +183,18 @@ function readConfig(io: Io, flags: DoctorFlags, { settings }: Surroundings) {
       return found;
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
-      fault ??= error;
+      faults.push(error);
       return null;
     }
   };
   const { config: file, ca, tokenFile } = flags;
-  const config = file === undefined ? null : tried(file, () => readServeConfig(file, {}, io.env));
+  const config =
+    file === undefined ? null : tried(file, () => readServeConfig(file, flags.serve ?? {}, io.env));
   const access = {
     token: tried(tokenFile, () => tokenOf(io, flags)),
     ca: ca === undefined ? null : tried(ca, () => contentOf(ca, "--ca", 1 << 20)),
   };
-  return { config, access, files, fault: fault && { says: fault.message, hint: fault.hint } };
+  return { config, access, files, faults };
 }
 
 function metricsServer({ prometheus, match }: DoctorFlags, config: ServeConfig | null) {

@@ -37,7 +37,7 @@ export async function lookAtService(
     const halfwayMs = (askedMs + Date.now()) / 2;
     const health = json as HealthSeen | null;
     const isOurs = health !== null && ("status" in health || "error" in health);
-    if (!isOurs) return isGuessed ? { ...nothing, url: null } : { ...nothing, status };
+    if (!isOurs) return { ...nothing, status, ...(isGuessed ? { url: null } : {}) };
     const read = await get(`${url}/api/v1/agents`, access);
     const listed = read.status === 200 ? (read.json as { readonly agents?: AgentSeen[] }) : null;
     return {

@@ -47,8 +47,16 @@ export function judgeService(seen: ServiceSeen): Line {
   const { url, failure, status, health, readStatus, agents } = seen;
   if (url === null)
     return service.none(
-      `no service is set up: nothing answers at ${seen.asked}, and no --server is given`,
+      `no service is set up: ${status === 0 ? "nothing" : "something else"} answers at ${seen.asked}, and no --server is given`,
     );
+  if (!/^https?:\/\//i.test(url)) {
+    const [, scheme, rest] = /^(?:([^:/]*):\/\/)?(.*)$/.exec(url)!;
+    const says = scheme === undefined ? "has no scheme" : `begins with ${scheme}://`;
+    return service.broken(
+      `--server ${url} ${says}: a service speaks http, https, ws or wss, a broker nats or tls`,
+      `faultline doctor --server http://${rest}`,
+    );
+  }
   if (failure !== null && isOtherProtocol(url, failure)) {
     const [says, scheme] = url.startsWith("https:")
       ? ["no TLS", "http"]

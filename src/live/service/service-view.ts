@@ -10,7 +10,7 @@ import { rankColumns } from "./job/rank-columns.ts";
 import { jobView } from "./job/job-view.ts";
 import { countingFor, howRight, type Judged } from "./site/how-right.ts";
 import { labelsOf } from "./site/labels.ts";
-import { correctedOffenders } from "./site/machine-history.ts";
+import { correctedOffenders, countedTwice } from "./site/machine-history.ts";
 import { Refusal, type ServiceView } from "./view.ts";
 
 /** An answer that takes longer than this is given without the outcome. */
@@ -110,7 +110,8 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
           ? countingFor(service.judgements(), null)
           : judgedOf(service.judgements(), jobs);
       // One whose incidents were others' makes room for the next.
-      const found = await history.offenders(sinceMs, most + judged.length, jobs);
+      const twice = await countedTwice(history, service.workflow.handlings, sinceMs, jobs);
+      const found = await history.offenders(sinceMs, most + judged.length, jobs, twice);
       return correctedOffenders(found, judged, sinceMs).slice(0, most);
     },
     audit: (query) => history.audit(query),

@@ -25,7 +25,7 @@ import { makeActions, type Actions } from "./actions/actions.ts";
 import { machinesTaken, sparesNamed } from "./actions/limits.ts";
 import { writeAudit } from "./actions/run-action.ts";
 import { ActionsSwitch } from "./actions/switch.ts";
-import { Links } from "./access/links.ts";
+import { Links, type LinkStore } from "./access/links.ts";
 import { type ActionsConfig, sharesFollowTimes } from "./actions/types.ts";
 import { AgentClocks } from "./job/agent-clocks.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
@@ -91,6 +91,8 @@ export interface ServiceOptions {
         readonly everyMs: number;
       })
     | null;
+  /** Who may share an incident (access/links.ts); everybody where it is absent. */
+  readonly rightOf?: LinkStore["rightOf"];
   nowMs(this: void): number;
   newId(this: void): string;
   readonly fetch: Fetch;
@@ -188,6 +190,7 @@ export class Service {
       read: (key) => within(history.document(key), AUDIT_MS),
       write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
       nowMs,
+      rightOf: options.rightOf ?? ((who) => who),
     });
     this.workflow = this.#openWorkflow();
     this.site = this.#openSite();
@@ -283,7 +286,7 @@ export class Service {
     const { history, nowMs, newId, fetch, log } = this.options;
     return new WeeklyDigest({
       alerts: () => this.#live.alerts,
-      digest: (sinceMs) => this.digest(sinceMs),
+      digest: (fromMs, toMs) => this.digest(fromMs, undefined, toMs),
       read: (key) => within(history.document(key), AUDIT_MS),
       write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
       pause: after,
@@ -312,14 +315,23 @@ export class Service {
     return [...new Set([...watched, ...earlier, ...people])];
   }
 
-  async digest(sinceMs: number, jobs?: readonly string[]): Promise<Digest> {
+  async digest(
+    fromMs: number,
+    jobs?: readonly string[],
+    toMs = this.options.nowMs(),
+  ): Promise<Digest> {
     const { history, nowMs } = this.options;
     const whose = jobs === undefined ? {} : { jobs };
     const incidents: Incident[] = [];
     // Page by page: all of them at once would hold up everybody else while they are read.
     for (let before: RowAt | null = null; incidents.length < MOST_DIGESTED;) {
       const from = before === null ? {} : { before };
-      const page = await history.incidents({ ...whose, sinceMs, ...from, most: DIGESTED_AT_ONCE });
+      const page = await history.incidents({
+        ...whose,
+        lastedMs: fromMs,
+        ...from,
+        most: DIGESTED_AT_ONCE,
+      });
       incidents.push(...page);
       const last = page.at(-1);
       if (!last || page.length < DIGESTED_AT_ONCE) break;
@@ -329,7 +341,7 @@ export class Service {
     const isCut = incidents.length >= MOST_DIGESTED;
     const { handlings } = this.workflow;
     const counted = jobs === undefined ? withoutLimited(handlings) : handlings;
-    return digestOf(latest, counted, sinceMs, nowMs(), isCut);
+    return digestOf(latest, counted, { fromMs, toMs, nowMs: nowMs() }, isCut);
   }
 
   /** What people said of verdicts; the last word on each incident. */
@@ -709,7 +721,8 @@ export class Service {
     fetchedBytes: () => this.#bus?.traffic.replyBytes ?? 0,
     incidents: (job) => {
       const judgements = countingFor(this.judgements(), job);
-      return earlierIncidents(this.options.history, this.options.nowMs(), judgements);
+      const { history, nowMs } = this.options;
+      return earlierIncidents(history, nowMs(), judgements, this.workflow.handlings);
     },
     logStore: (job) => this.site.file(job),
     makeRoom: (bytes) => this.data.makeRoom(bytes),

@@ -159,10 +159,14 @@ export type AuditWord =
 
 /** Read-only links to single incidents (access/links.ts). */
 export interface LinksView {
-  create(incident: string, lifeMs: number): Promise<{ link: string; expiresMs: number }>;
+  create(
+    incident: string,
+    lifeMs: number,
+    who: string,
+  ): Promise<{ link: string; expiresMs: number }>;
   /** All links of the incident that there are. */
   revoke(incident: string): Promise<void>;
-  /** null for what is no link of ours, has expired, or was revoked. */
+  /** null for what is no link of ours, has expired, was revoked, or whose maker may not share any more. */
   open(link: string): Promise<OpenLink | null>;
 }
 
@@ -212,7 +216,7 @@ export interface ServiceView {
   handlings(): ReadonlyMap<string, Handling>;
   /** Rejects with Refusal where it cannot be done. `jobs`: what somebody may see who does not see all. */
   handle(id: string, asked: Asked, who: string, jobs?: readonly string[] | null): Promise<Handling>;
-  /** What was lost to what, of incidents opened since a moment. */
+  /** What was lost to what since a moment. */
   digest(sinceMs: number, jobs?: readonly string[]): Promise<Digest>;
   /** Those that are not over. */
   mutes(): readonly Mute[];

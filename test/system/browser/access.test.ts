@@ -56,6 +56,7 @@ describe.skipIf(whyNoChromium !== "")(`access in the page${whyNoChromium}`, () =
           read: async (key) => documents.get(key) ?? null,
           write: async (key, document) => void documents.set(key, document),
           nowMs: Date.now,
+          rightOf: (who) => who,
         }),
       },
     });

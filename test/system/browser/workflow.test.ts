@@ -84,7 +84,10 @@ describe.skipIf(whyNoChromium !== "")(`incident workflow on the page${whyNoChrom
           records.push(asked);
           return { id: "site.vault", title: asked.title } as FaultRecord;
         },
-        digest: async (sinceMs) => digestOf(ALL, workflow.handlings, sinceMs, Date.now(), false),
+        digest: async (fromMs) => {
+          const nowMs = Date.now();
+          return digestOf(ALL, workflow.handlings, { fromMs, toMs: nowMs, nowMs }, false);
+        },
         audit: async ({ incident }) => rows.filter((row) => row.incident === incident),
       },
     });

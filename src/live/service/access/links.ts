@@ -1,6 +1,7 @@
 /**
- * Read-only links to single incidents. A link is a token of its own: incident and times, signed with a key that lies in the
- * history, so that links outlive restarts and hold at every service that shares it.
+ * Read-only links to single incidents. A link is a token of its own: incident, times and maker, signed with a key that lies
+ * in the history, so that links outlive restarts and hold at every service that shares it; and with the hash of the maker's
+ * token, so that links do not outlive that one.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { type LinksView, type OpenLink, Refusal } from "../view.ts";
@@ -10,6 +11,8 @@ export interface LinkStore {
   read(this: void, key: string): Promise<unknown>;
   write(this: void, key: string, document: unknown): Promise<void>;
   nowMs(this: void): number;
+  /** What stands for the right of this maker to share this incident; null where there is none, or no more. */
+  rightOf(this: void, who: string, incident: string): string | null;
 }
 
 export const LINK_PREFIX = "fl1.";
@@ -31,8 +34,14 @@ export class Links implements LinksView {
     this.#store = store;
   }
 
-  async create(incident: string, lifeMs: number): Promise<{ link: string; expiresMs: number }> {
-    const { nowMs, read, write } = this.#store;
+  async create(
+    incident: string,
+    lifeMs: number,
+    who: string,
+  ): Promise<{ link: string; expiresMs: number }> {
+    const { nowMs, read, write, rightOf } = this.#store;
+    const right = rightOf(who, incident);
+    if (right === null) throw new Refusal(403, "the right to share the incident is gone");
     if ((await this.#readKey()) === null) {
       await write(LINK_KEY, { key: randomBytes(32).toString("hex") });
       this.#key = null;
@@ -42,9 +51,9 @@ export class Links implements LinksView {
     // Behind what was revoked, also within the same millisecond.
     const issuedMs = Math.max(nowMs(), revokedMs(await read(REVOKED + incident)) + 1);
     const expiresMs = issuedMs + lifeMs;
-    const text = JSON.stringify([incident, issuedMs, expiresMs]);
+    const text = JSON.stringify([incident, issuedMs, expiresMs, who]);
     const body = LINK_PREFIX + Buffer.from(text).toString("base64url");
-    return { link: `${body}.${signed(body, key).toString("base64url")}`, expiresMs };
+    return { link: `${body}.${signed(body, right, key).toString("base64url")}`, expiresMs };
   }
 
   async revoke(incident: string): Promise<void> {
@@ -58,9 +67,13 @@ export class Links implements LinksView {
     const [, body, signature] = /^(fl1\.[\w-]{1,800})\.([\w-]{43})$/.exec(link) ?? [];
     const key = body === undefined ? null : await this.#readKey();
     if (body === undefined || signature === undefined || key === null) return null;
-    if (!timingSafeEqual(signed(body, key), Buffer.from(signature, "base64url"))) return null;
-    const text = Buffer.from(body.slice(LINK_PREFIX.length), "base64url").toString();
-    const [incident, issuedMs, expiresMs] = JSON.parse(text) as [string, number, number];
+    const claims = claimsOf(body);
+    if (claims === null) return null;
+    const [incident, issuedMs, expiresMs, who] = claims;
+    const right = this.#store.rightOf(who, incident);
+    if (right === null) return null;
+    if (!timingSafeEqual(signed(body, right, key), Buffer.from(signature, "base64url")))
+      return null;
     const nowMs = this.#store.nowMs();
     if (expiresMs <= nowMs) return null;
     // Only somebody who has the key, of an old backup, could have made such a one.
@@ -80,8 +93,22 @@ export class Links implements LinksView {
   }
 }
 
-function signed(body: string, key: Buffer): Buffer {
-  return createHmac("sha256", key).update(body).digest();
+function signed(body: string, right: string, key: Buffer): Buffer {
+  return createHmac("sha256", key).update(`${body}\n${right}`).digest();
+}
+
+type Claims = readonly [incident: string, issuedMs: number, expiresMs: number, who: string];
+
+/** Not trusted before the signature was compared. */
+function claimsOf(body: string): Claims | null {
+  try {
+    const text = Buffer.from(body.slice(LINK_PREFIX.length), "base64url").toString();
+    const said = JSON.parse(text) as unknown;
+    const types = Array.isArray(said) ? said.map((one) => typeof one).join() : "";
+    return types === "string,number,number,string" ? (said as unknown as Claims) : null;
+  } catch {
+    return null;
+  }
 }
 
 function revokedMs(document: unknown): number {

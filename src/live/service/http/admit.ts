@@ -34,7 +34,8 @@ export async function admit(
     return { caller, view: viewFor(view, caller) };
   }
   const link = await openLink(view, text);
-  if (!link) throw new Denial(401, "the link has expired, or was revoked");
+  if (!link)
+    throw new Denial(401, "the link has expired, was revoked, or its maker may not share any more");
   if (route.method !== "get" || !LINKED_PATHS.includes(route.path))
     throw new Denial(403, "the link opens one incident, and nothing else");
   if (id !== link.incident) throw new Refusal(404, "there is no such incident");

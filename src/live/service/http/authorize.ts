@@ -6,6 +6,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { UserError } from "../../../base/errors.ts";
+import { fitsAny } from "../../../base/patterns.ts";
 import { count } from "../../../base/text.ts";
 import {
   type Caller,
@@ -49,6 +50,8 @@ export interface Authorizer {
   authorize(this: void, request: Asking, need: Need): Caller;
   /** Whether the caller who was let in would be again, in the same way; nothing is counted, whoever guesses meanwhile. */
   holds(this: void, request: Asking, need: Need, caller: Caller): boolean;
+  /** What stands for somebody's right to act on an incident, for links; null where there is none. Never shown. */
+  rightOf(this: void, who: string, incident: string): string | null;
   /** From now on these hold. Throws UserError, and changes nothing then. */
   reload(this: void, rules: AccessRules): void;
 }
@@ -121,6 +124,7 @@ export function makeAuthorizer(options: AuthorizerOptions): Authorizer {
         return false;
       }
     },
+    rightOf: (who, incident) => rules.rightOf(who, incident),
     reload(next) {
       rules = rulesOf({ ...options, ...next });
       inForce = { ...options, ...next };
@@ -165,6 +169,17 @@ function rulesOf(options: AuthorizerOptions) {
   return {
     isOpen,
     isKnown: knownHosts(host, options.allowedHosts),
+    rightOf(who: string, incident: string): string | null {
+      if (isOpen) return who === "loopback" ? who : null;
+      // What a person may is known while they are signed in.
+      if (who.startsWith("oidc:")) return groups === null ? null : "oidc";
+      const token = tokens.find(({ name }) => name === who);
+      const jobs = token && jobsFor([token], "act");
+      // Names of jobs have no dots: ids of incidents begin with the job's.
+      const isTheirs =
+        jobs === null || fitsAny(incident.slice(0, incident.indexOf(".")), jobs ?? []);
+      return token && isTheirs ? token.sha256 : null;
+    },
     bearer(request: Asking, token: string, scope: Scope, counting: WrongTokens | null): Caller {
       const address = request.socket.remoteAddress ?? "";
       const digest = createHash("sha256").update(token).digest();

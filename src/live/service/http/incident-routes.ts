@@ -100,7 +100,11 @@ export const INCIDENT_ROUTES: readonly Route[] = [
         throw new Refusal(400, 'the body must be {}, or {"days": a number up to 90}');
       const id = param("id");
       found(await view.incident(id), "incident");
-      const { link, expiresMs } = await view.links.create(id, DAY_MS * parsed.data.days);
+      const { link, expiresMs } = await view.links.create(
+        id,
+        DAY_MS * parsed.data.days,
+        caller.name,
+      );
       await view.note(caller.name, "link", id, `until ${new Date(expiresMs).toISOString()}`);
       return { path: `/#/link/${link}`, expiresMs };
     },

@@ -6,7 +6,8 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import https from "node:https";
-import type { AddressInfo, Socket } from "node:net";
+import type { AddressInfo, Server, Socket } from "node:net";
+import { createSecureContext } from "node:tls";
 import type { Duplex } from "node:stream";
 import { getRequestListener } from "@hono/node-server";
 import { errorText, UserError } from "../../../base/errors.ts";
@@ -178,16 +179,22 @@ function secureServer(
   shared: http.ServerOptions,
   limits: HttpLimits,
 ): https.Server {
+  checkCertificate({ cert, key });
+  const server = https.createServer({
+    ...shared,
+    cert,
+    key,
+    minVersion: "TLSv1.2",
+    handshakeTimeout: limits.headersMs,
+  });
+  server.on("tlsClientError", (_, socket) => socket.destroy());
+  return server;
+}
+
+/** Throws UserError. */
+export function checkCertificate({ cert, key }: NonNullable<ServeHttpOptions["tls"]>): void {
   try {
-    const server = https.createServer({
-      ...shared,
-      cert,
-      key,
-      minVersion: "TLSv1.2",
-      handshakeTimeout: limits.headersMs,
-    });
-    server.on("tlsClientError", (_, socket) => socket.destroy());
-    return server;
+    createSecureContext({ cert, key });
   } catch (error) {
     const why = errorText(error);
     throw new UserError(
@@ -198,7 +205,8 @@ function secureServer(
   }
 }
 
-async function listen(server: http.Server, host: string, port: number): Promise<number> {
+/** The port that it is. Rejects with UserError. */
+export async function listen(server: Server, host: string, port: number): Promise<number> {
   try {
     const listening = once(server, "listening");
     server.listen(port, host);

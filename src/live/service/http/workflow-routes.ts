@@ -126,8 +126,10 @@ const share = z.object({ name: z.string(), incidents: z.number(), wastedGpuMs: z
 export const digest: z.ZodType<Digest> = z.object({
   fromMs: ms,
   toMs: ms,
-  incidents: z.number(),
-  wastedGpuMs: z.number().describe("GPU-milliseconds lost"),
+  incidents: z.number().describe("open in the time; those merged into another one count with it"),
+  wastedGpuMs: z
+    .number()
+    .describe("GPU-milliseconds lost in the time; a longer incident's are shared evenly over it"),
   byCause: z.array(share),
   byMachine: z.array(share),
   repeated: z.array(share).describe("machines with more than one incident"),

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { testIncident } from "../../../../test/support/live/incident.ts";
 import { judged } from "../../../../test/support/live/judged.ts";
 import type { Offender } from "../../../history/history.ts";
 import type { Incident } from "../../../model/incident.ts";
+import { untouched } from "../workflow/deeds.ts";
 import { earlierIncidents } from "./earlier-incidents.ts";
 
 const offender = (machine: string, incidents: number): Offender => ({
@@ -48,10 +50,23 @@ describe("earlier incidents of machines", () => {
     ]);
   });
 
+  it("count what was merged once, and take an open one away once", async () => {
+    const handlings = new Map([["open", { ...untouched("open"), mergedInto: "over" }]]);
+    const asked: unknown[] = [];
+    const known = {
+      offenders: async (...words: unknown[]) => (asked.push(words.at(-1)), [offender("a", 1)]),
+      incidents: async ({ open = false }) => [
+        testIncident({ id: open ? "open" : "over", machines: ["a"] }),
+      ],
+    };
+    expect([...(await earlierIncidents(known, 0, [], handlings))]).toEqual([["a", 1]]);
+    expect(asked).toEqual([["open"]]);
+  });
+
   it("are none where the store fails or does not answer in time", async () => {
     const failing = { ...history([]), offenders: () => Promise.reject(new Error("away")) };
     expect((await earlierIncidents(failing, 0)).size).toBe(0);
     const silent = { ...history([]), offenders: () => new Promise<never>(() => undefined) };
-    expect((await earlierIncidents(silent, 0, [], 5)).size).toBe(0);
+    expect((await earlierIncidents(silent, 0, [], new Map(), 5)).size).toBe(0);
   });
 });

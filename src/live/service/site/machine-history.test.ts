@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { testIncident } from "../../../../test/support/live/incident.ts";
 import { judged } from "../../../../test/support/live/judged.ts";
-import { correctedOffenders } from "./machine-history.ts";
+import type { History } from "../../../history/history.ts";
+import { untouched } from "../workflow/deeds.ts";
+import { correctedOffenders, countedTwice } from "./machine-history.ts";
 
 const offender = (machine: string, incidents: number) => ({
   machine,
@@ -38,4 +41,18 @@ describe("the history of machines", () => {
     const old = judged(false, { machines: ["a"], openedMs: 10 }, { machine: "c" });
     expect(counts([offender("a", 1)], [old], 11)).toEqual([["a", 1]]);
   });
+});
+
+it("counts incidents that were merged once, unless the other one is not counted", async () => {
+  const merged = (incident: string, mergedInto: string) =>
+    [incident, { ...untouched(incident), mergedInto }] as const;
+  const handlings = new Map([merged("b.1", "a.1"), merged("c.1", "b.1"), merged("d.1", "old.1")]);
+  const asked: unknown[] = [];
+  const history: Pick<History, "incidents"> = {
+    incidents: async (query) => (asked.push(query), [testIncident({ id: "a.1" })]),
+  };
+  expect(await countedTwice(history, handlings, 5, ["a"])).toEqual(["b.1", "c.1"]);
+  expect(asked).toEqual([{ ids: ["a.1", "old.1"], sinceMs: 5, most: 2, jobs: ["a"] }]);
+  const suspicion = [testIncident({ id: "a.1", state: "suspected", verdict: null })];
+  expect(await countedTwice({ incidents: async () => suspicion }, handlings, 5)).toEqual([]);
 });

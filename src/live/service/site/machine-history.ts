@@ -1,5 +1,6 @@
 /** The history of machines as people corrected it: an incident counts for the machine that it really was. */
-import type { Offender } from "../../../history/history.ts";
+import type { History, Offender } from "../../../history/history.ts";
+import { type Handling, rootOf } from "../../../model/handling.ts";
 import type { Judged } from "./how-right.ts";
 
 /**
@@ -35,4 +36,26 @@ export function correctedOffenders(
   return [...found.values()].sort(
     (a, b) => b.incidents - a.incidents || b.lastMs - a.lastMs || (a.machine < b.machine ? -1 : 1),
   );
+}
+
+/** Merges that were made last; older ones were of incidents that are hardly asked about any more. */
+const MOST_MERGED = 500;
+
+/** Incidents that are the same as others which count: confirmed, of these jobs, opened since. They would count twice. */
+export async function countedTwice(
+  history: Pick<History, "incidents">,
+  handlings: ReadonlyMap<string, Handling>,
+  sinceMs: number,
+  jobs?: readonly string[],
+): Promise<readonly string[]> {
+  const merged = [...handlings.keys()]
+    .map((id) => ({ id, root: rootOf(handlings, id) }))
+    .filter(({ id, root }) => id !== root)
+    .slice(-MOST_MERGED);
+  if (merged.length === 0) return [];
+  const ids = [...new Set(merged.map(({ root }) => root))];
+  const query = { ids, sinceMs, most: ids.length, ...(jobs === undefined ? {} : { jobs }) };
+  const roots = (await history.incidents(query)).filter(({ verdict }) => verdict !== null);
+  const counting = new Set(roots.map(({ id }) => id));
+  return merged.filter(({ root }) => counting.has(root)).map(({ id }) => id);
 }

@@ -18,12 +18,12 @@ function bench(documents = new Map<string, unknown>()) {
   const clock = { nowMs: at("2026-11-10T12:00:00") };
   const sent: { url: string; headers: Record<string, string>; body: Record<string, unknown> }[] =
     [];
-  const asked: number[] = [];
+  const asked: (readonly [fromMs: number, toMs: number])[] = [];
   let status = 200;
   let ids = 0;
   const digest = new WeeklyDigest({
     alerts: () => ALERTS,
-    digest: async (sinceMs) => (asked.push(sinceMs), DIGEST),
+    digest: async (...times) => (asked.push(times), DIGEST),
     read: async (key) => documents.get(key) ?? null,
     write: async (key, document) => void documents.set(key, document),
     pause: async () => undefined,
@@ -60,7 +60,7 @@ it("goes to webhooks and Slack when its hour comes, and not again, also after a 
   expect(await one.lookAt("2026-11-10T12:00:00")).toBe(0);
   expect(await one.lookAt("2026-11-16T07:59:00")).toBe(0);
   expect(await one.lookAt("2026-11-16T08:00:30")).toBe(2);
-  expect(one.asked).toEqual([at("2026-11-09T08:00:00")]);
+  expect(one.asked).toEqual([[at("2026-11-09T08:00:00"), at("2026-11-16T08:00:00")]]);
   expect(one.sent[0]).toMatchObject({
     url: "https://hook.example/x",
     headers: {
@@ -90,4 +90,14 @@ it("is sent by one of the services that share a history, and tried again a few t
   expect(all.reduce((sum, sent) => sum + sent, 0)).toBe(2);
   one.fail();
   expect(await one.lookAt("2026-11-23T08:00:00")).toBe(6);
+});
+
+it("ends at its hour also where it is sent late, so that no incident is in two", async () => {
+  const one = bench();
+  await one.lookAt("2026-11-10T12:00:00");
+  expect(await one.lookAt("2026-11-16T20:00:00")).toBe(2);
+  expect(await one.lookAt("2026-11-23T08:00:00")).toBe(2);
+  const [first, second] = one.asked;
+  expect(first).toEqual([at("2026-11-09T08:00:00"), at("2026-11-16T08:00:00")]);
+  expect(second![0]).toBe(first![1]);
 });

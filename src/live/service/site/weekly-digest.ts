@@ -8,7 +8,7 @@ import { slackEscaped } from "../slack/message.ts";
 
 export interface WeeklyDigestOptions {
   alerts(this: void): AlertsConfig;
-  digest(this: void, sinceMs: number): Promise<Digest>;
+  digest(this: void, fromMs: number, toMs: number): Promise<Digest>;
   /** Documents of the history; both reject where it is away. */
   read(this: void, key: string): Promise<unknown>;
   write(this: void, key: string, document: unknown): Promise<void>;
@@ -70,7 +70,8 @@ export class WeeklyDigest {
   async #send(dueMs: number): Promise<void> {
     const { alerts, digest } = this.#options;
     const { webhooks, slack, externalUrl = null } = alerts();
-    const found = await digest(dueMs - WEEK_MS);
+    // Also where it is sent late: what came since is in the next one.
+    const found = await digest(dueMs - WEEK_MS, dueMs);
     const url = externalUrl === null ? null : `${externalUrl.replace(/\/+$/, "")}/#/site`;
     const body = JSON.stringify({
       event: "digest",

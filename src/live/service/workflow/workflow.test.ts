@@ -7,6 +7,7 @@ import { Workflow } from "./workflow.ts";
 
 const MINUTE_MS = 60_000;
 const OPEN = testIncident();
+const OTHER = testIncident({ id: "qwen.r1.hang.i120", job: "qwen" });
 const OVER = testIncident({ id: "llama.r1.slow.i9", state: "resolved", resolvedMs: 1 });
 
 let rows: AuditRow[];
@@ -28,7 +29,7 @@ type Place = Pick<AuditRow, "atMs" | "id">;
 const newestFirst = (a: Place, b: Place): number => b.atMs - a.atMs || (a.id < b.id ? 1 : -1);
 
 /** Another process on the same trail, as after a restart or beside this one. */
-function service(incidents: readonly Incident[] = [OPEN, OVER]): Workflow {
+function service(incidents: readonly Incident[] = [OPEN, OVER, OTHER]): Workflow {
   let ids = 0;
   const prefix = `s${told.length}-${rows.length}-`;
   return new Workflow({
@@ -345,7 +346,25 @@ describe("mutes", () => {
     const workflow = service();
     await workflow.handle(OPEN.id, { do: "acknowledge" }, "ada");
     expect(workflow.hush(OPEN)?.how).toBe("acknowledged");
-    await workflow.handle(OPEN.id, { do: "merge", into: OVER.id }, "ada");
+    await workflow.handle(OPEN.id, { do: "merge", into: OTHER.id }, "ada");
     expect(workflow.hush(OPEN)?.how).toBe("muted");
+  });
+
+  it("are no merges into what is over: an incident that goes on is told of", async () => {
+    const incidents = [OPEN, OVER, OTHER];
+    const workflow = service(incidents);
+    await workflow.handle(OPEN.id, { do: "merge", into: OVER.id }, "ada");
+    expect(workflow.hush(OPEN)).toBeNull();
+    await workflow.handle(OPEN.id, { do: "merge", into: OTHER.id }, "ada");
+    expect(workflow.hush(OPEN)?.how).toBe("muted");
+    incidents[2] = { ...OTHER, state: "resolved", resolvedMs: 2 };
+    await workflow.refresh();
+    expect(workflow.hush(OPEN)).toBeNull();
+    // The same after a restart, as soon as it was looked at.
+    const later = service(incidents);
+    await later.refresh();
+    later.hush(OPEN);
+    await later.refresh();
+    expect(later.hush(OPEN)).toBeNull();
   });
 });

@@ -5,6 +5,7 @@ import {
   type CommentedHandling,
   type Handling,
   type Mute,
+  rootOf,
   saidThen,
 } from "../../../model/handling.ts";
 import type { Incident } from "../../../model/incident.ts";
@@ -53,6 +54,8 @@ export class Workflow {
   readonly #handlings = new Map<string, Handling>();
   readonly #mutes = new Map<string, Mute>();
   readonly #seen = new Set<string>();
+  /** Whether the incidents are over that others, which may be open, are merged into. */
+  readonly #over = new Map<string, boolean>();
   /** Whether rows were left unread at the start. */
   #hasOlder = true;
   #isRead = false;
@@ -77,6 +80,7 @@ export class Workflow {
     this.#isRead = true;
     const news = rows.filter((row) => isDeed(row) && !this.#seen.has(row.id)).reverse();
     for (const row of news) this.#take(row);
+    for (const id of this.#over.keys()) await this.#look(id);
     if (isFirst) return;
     for (const id of new Set(news.map(({ incident }) => incident))) {
       // In the order of the trail, which may not be the one in which rows were seen here.
@@ -138,19 +142,24 @@ export class Workflow {
     const muted = this.mutes().find((mute) => mute.fromMs <= nowMs && covers(mute, incident));
     if (muted) return { how: "muted", who: muted.who, why: muted.why };
     const handling = this.#handlings.get(incident.id) ?? untouched(incident.id);
-    const { mergedInto } = handling;
     const acknowledged = acknowledgedNow(handling, incident);
-    if (mergedInto !== null && !this.#isCircle(incident.id))
-      return { how: "muted", who: "", why: `the same as ${mergedInto}` };
+    const root = rootOf(this.#handlings, incident.id);
+    if (root !== incident.id && !this.#isOver(root))
+      return { how: "muted", who: "", why: `the same as ${root}` };
     return acknowledged && { how: "acknowledged", who: acknowledged.who, why: "" };
   }
 
-  /** Two services may have merged two incidents into each other: neither is then kept quiet. */
-  #isCircle(id: string): boolean {
-    let at = this.#handlings.get(id)?.mergedInto ?? null;
-    for (let steps = 0; at !== null && at !== id && steps < MOST_MERGES; steps++)
-      at = this.#handlings.get(at)?.mergedInto ?? null;
-    return at !== null;
+  /** Nobody is alerted of that one any more: what is the same and still open must not be silent, too. */
+  #isOver(id: string): boolean {
+    const isOver = this.#over.get(id);
+    // Looked at soon: most are merged while both are open.
+    if (isOver === undefined) this.#over.set(id, false);
+    return isOver ?? false;
+  }
+
+  async #look(id: string): Promise<void> {
+    const found = await this.#options.incident(id).catch(() => undefined);
+    if (found !== undefined) this.#over.set(id, found === null || found.state === "resolved");
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -303,6 +312,8 @@ export class Workflow {
 
   async #tell(id: string): Promise<void> {
     const { incident, changed } = this.#options;
+    const root = rootOf(this.#handlings, id);
+    if (root !== id) await this.#look(root);
     if (id === "") changed(null, null);
     else changed(await incident(id).catch(() => null), this.#handlings.get(id) ?? null);
   }
