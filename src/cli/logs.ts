@@ -16,7 +16,7 @@ import {
 import { withoutSecrets } from "../history/masked-store.ts";
 import { parseRecords } from "../library/load.ts";
 import { refuseNormal, refuseShipped, siteRecord } from "../library/site-record.ts";
-import { logsFromFiles, normalEvents, recordsOf } from "../pipeline/logs.ts";
+import { healthyJob, logsFromFiles, recordsOf } from "../pipeline/logs.ts";
 import type { FaultRecord } from "../model/fault-record.ts";
 import { EMPTY_STORE, type LogStore } from "../model/log-store.ts";
 import { logsDocument } from "../report/logs-document.ts";
@@ -76,7 +76,7 @@ function storeOf(flags: StoreFlags, what: string): string {
   throw new UserError(`logs ${what} needs a store`, "add --store FILE", 2);
 }
 
-/** Every path is a healthy job. */
+/** Every path is a healthy job; one whose own logs tell of a failure is not learnt from. */
 export async function runLogsLearn(
   io: Io,
   paths: readonly string[],
@@ -85,12 +85,21 @@ export async function runLogsLearn(
   const file = storeOf(flags, "learn");
   const before = await readLogStore(file);
   const { env, done } = progressEnv(io, flags.quiet === true);
-  const read: { path: string; events: string[] }[] = [];
+  const read: { path: string; events: readonly string[] }[] = [];
+  const refused: { job: string; why: string }[] = [];
   try {
-    for (const path of paths) read.push({ path, events: await normalEvents(path, before, env) });
+    for (const path of paths) {
+      const { events, failed } = await healthyJob(path, before, env);
+      if (failed === null) read.push({ path, events });
+      else refused.push({ job: path, why: failed });
+    }
   } finally {
     done();
   }
+  const words = refused.map(({ job, why }) => `${job} is no healthy job: ${why}`);
+  if (read.length === 0)
+    throw new UserError(`nothing was learnt: ${words.join("; ")}`, DISPUTE_HINT, 3);
+  for (const one of words) io.err.write(`warning: not learnt: ${harmless(one)}\n`);
   const jobs: { job: string; events: number; fresh: number }[] = [];
   const store = await changeLogStore(file, (known) =>
     read.reduce((sum, { path, events }) => {
@@ -99,7 +108,7 @@ export async function runLogsLearn(
       return learnt(sum, resolve(path), events);
     }, known),
   );
-  if (flags.json) say(io, { schema: "faultline.logs-learn/1", store: file, jobs });
+  if (flags.json) say(io, { schema: "faultline.logs-learn/1", store: file, jobs, refused });
   else {
     for (const { job, events, fresh } of jobs)
       io.out.write(`learnt ${harmless(job)}: ${count(events, "event")}, ${fresh} of them new\n`);
@@ -109,6 +118,9 @@ export async function runLogsLearn(
   }
   return 0;
 }
+
+const DISPUTE_HINT =
+  "give it jobs that ended well; if the line is harmless here, run faultline logs dispute";
 
 /** What people say of a record counts like evidence. `what` is a record's id, or a report to make a record of. */
 export async function runLogsVote(
