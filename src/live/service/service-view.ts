@@ -156,6 +156,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
           ...(await history.incidents({ ids, most: ids.length })),
           ...ids.flatMap((id) => known(id) ?? []),
         ],
+        service.options.nowMs(),
       ),
     addRecord: (asked, who) => service.site.addRecord(asked, who),
     removeRecord: (id, who) => service.site.removeRecord(id, who),
