@@ -133,12 +133,27 @@ describe("faultline logs", () => {
     const votes = readFileSync(join(folder, "new.json"), "utf8");
     await run("import", "others.json", "--store", "new.json");
     expect(readFileSync(join(folder, "new.json"), "utf8")).toBe(votes);
-    const record = (JSON.parse(votes) as { records: Record<string, unknown>[] }).records[0]!;
+    const [given] = (JSON.parse(votes) as LogStore).imports;
+    expect(given!.from).toBe(join(folder, "others.json"));
+    const record = given!.known.records[0]!;
     writeFileSync(join(folder, "ours.json"), JSON.stringify([{ ...record, id: "nvidia.xid.79" }]));
     const refused = await run("import", "ours.json", "--store", "new.json");
     expect(refused).toMatchObject({ status: 2, stderr: expect.stringMatching(/another id/) });
     const again = await asked("failed", "--store", "new.json");
     expect(again.cause?.["signature"]).toBe("site.our-own-trouble");
+    const gone = await run("forget", "healthy", "--store", "site.json");
+    expect(gone.stdout).toBe(`forgotten: ${join(folder, "healthy")}\n`);
+    await run("forget", "others.json", "--store", "new.json");
+    for (const file of ["site.json", "new.json"])
+      expect(JSON.parse(readFileSync(join(folder, file), "utf8"))).toMatchObject({
+        jobs: [],
+        normal: {},
+        imports: [],
+      });
+    expect(await run("forget", "others.json", "--store", "new.json")).toMatchObject({
+      status: 2,
+      stderr: expect.stringMatching(/no job others\.json, and imported no such thing/),
+    });
   });
 
   it("shows lines that nobody knows in diagnose, with where and when, and no longer once they are normal", async () => {

@@ -7,11 +7,13 @@ import { count, harmless } from "../base/text.ts";
 import {
   changeLogStore,
   learnt,
-  merged,
   parseLogStore,
   readLogStore,
   storeText,
   voted,
+  whole,
+  withImport,
+  withoutJob,
 } from "../history/log-store-file.ts";
 import { withoutSecrets } from "../history/masked-store.ts";
 import { parseRecords } from "../library/load.ts";
@@ -141,12 +143,14 @@ export async function runLogsVote(
     const extended = pattern
       ? { ...known, records: [...known.records.filter((one) => one.id !== id), pattern] }
       : known;
-    if (pattern) refuseNormal(pattern, known);
-    if (!recordsOf(extended).some((record) => record.id === id)) throw unknownRecord(id, extended);
+    const all = whole(extended);
+    if (pattern) refuseNormal(pattern, all);
+    if (!recordsOf(all).some((record) => record.id === id)) throw unknownRecord(id, all);
     return voted(extended, id, kind, flags.note ?? "");
   });
-  const record = recordsOf(store).find((one) => one.id === id)!;
-  const { confirmed, disputed } = store.votes[id]!;
+  const all = whole(store);
+  const record = recordsOf(all).find((one) => one.id === id)!;
+  const { confirmed, disputed } = all.votes[id]!;
   if (flags.json) say(io, { schema: "faultline.logs-vote/1", id, confirmed, disputed, record });
   else
     io.out.write(
@@ -247,14 +251,47 @@ export async function runLogsImport(io: Io, source: string, flags: StoreFlags): 
   const text = await textOf(source);
   const given: LogStore = text.trimStart().startsWith("[")
     ? { ...EMPTY_STORE, records: parseRecords(text, basename(source)) }
-    : parseLogStore(text, source);
+    : whole(parseLogStore(text, source));
   refuseShipped(given.records);
-  await changeLogStore(file, (known) => merged(known, given));
+  const about = { from: resolve(source), who: "", atMs: Date.now() };
+  await changeLogStore(file, (known) => withImport(known, given, about));
   const said = `${count(given.records.length, "record")}, ${count(Object.keys(given.normal).length, "normal event")} and ${count(Object.keys(given.votes).length, "vote")} imported`;
   if (flags.json)
     say(io, { schema: "faultline.logs-import/1", store: file, records: given.records.length });
   else io.out.write(`${said} into ${harmless(file)}\n`);
   return 0;
+}
+
+/** Takes back a job that was learnt, or an import: by its name, its path or its id. */
+export async function runLogsForget(io: Io, what: string, flags: StoreFlags): Promise<number> {
+  const file = storeOf(flags, "forget");
+  const names = new Set([what, resolve(what)]);
+  let said: string[] = [];
+  await changeLogStore(file, (store) => {
+    const given = store.imports.filter(({ id, from }) => names.has(id) || names.has(from));
+    const learntJobs = store.jobs.filter((job) => names.has(job));
+    if (given.length + learntJobs.length === 0) throw nothingSuch(what, file, store);
+    const imports = store.imports.filter((one) => !given.includes(one));
+    const rest = learntJobs.reduce(withoutJob, { ...store, imports });
+    const jobs = store.jobs.filter((job) => !rest.jobs.includes(job));
+    said = [...jobs, ...given.map(({ id, from }) => `import ${id} from ${from}`)];
+    return rest;
+  });
+  if (flags.json) say(io, { schema: "faultline.logs-forget/1", store: file, forgotten: said });
+  else for (const one of said) io.out.write(`forgotten: ${harmless(one)}\n`);
+  return 0;
+}
+
+const MOST_NAMED = 5;
+
+function nothingSuch(what: string, file: string, { jobs, imports }: LogStore): UserError {
+  const there = [...imports.map(({ id, from }) => `${id} (${from})`), ...jobs];
+  const more = there.length > MOST_NAMED ? ", …" : "";
+  const hint =
+    there.length === 0
+      ? "it has neither"
+      : `it has ${there.slice(-MOST_NAMED).toReversed().join(", ")}${more}`;
+  return new UserError(`${file} has learnt no job ${what}, and imported no such thing`, hint, 2);
 }
 
 async function textOf(file: string): Promise<string> {

@@ -272,6 +272,7 @@ export class Service {
         putDocument: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
       },
       folder,
+      nowMs: this.options.nowMs,
       judgements: () => this.judgements(),
       names: () => this.#names(),
       audit: (who, what, detail) => this.note(who, what, "", detail),

@@ -109,6 +109,8 @@ describe.skipIf(whyNoChromium !== "")(`incident workflow on the page${whyNoChrom
   const learnt = (): SiteLogs => ({
     healthyJobs: 0,
     normalEvents: 0,
+    jobs: [],
+    imports: [],
     records: records.map(({ title }) => ({
       id: "site.vault",
       title,
