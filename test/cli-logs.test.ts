@@ -1,9 +1,18 @@
 /** The command `faultline logs` as a user calls it. */
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { LogStore } from "../src/model/log-store.ts";
 import { faultlineIn, type Ran } from "./support/cli.ts";
 
 let folder: string;
@@ -124,12 +133,27 @@ describe("faultline logs", () => {
     const votes = readFileSync(join(folder, "new.json"), "utf8");
     await run("import", "others.json", "--store", "new.json");
     expect(readFileSync(join(folder, "new.json"), "utf8")).toBe(votes);
-    const record = (JSON.parse(votes) as { records: Record<string, unknown>[] }).records[0]!;
+    const [given] = (JSON.parse(votes) as LogStore).imports;
+    expect(given!.from).toBe(join(folder, "others.json"));
+    const record = given!.known.records[0]!;
     writeFileSync(join(folder, "ours.json"), JSON.stringify([{ ...record, id: "nvidia.xid.79" }]));
     const refused = await run("import", "ours.json", "--store", "new.json");
     expect(refused).toMatchObject({ status: 2, stderr: expect.stringMatching(/another id/) });
     const again = await asked("failed", "--store", "new.json");
     expect(again.cause?.["signature"]).toBe("site.our-own-trouble");
+    const gone = await run("forget", "healthy", "--store", "site.json");
+    expect(gone.stdout).toBe(`forgotten: ${join(folder, "healthy")}\n`);
+    await run("forget", "others.json", "--store", "new.json");
+    for (const file of ["site.json", "new.json"])
+      expect(JSON.parse(readFileSync(join(folder, file), "utf8"))).toMatchObject({
+        jobs: [],
+        normal: {},
+        imports: [],
+      });
+    expect(await run("forget", "others.json", "--store", "new.json")).toMatchObject({
+      status: 2,
+      stderr: expect.stringMatching(/no job others\.json, and imported no such thing/),
+    });
   });
 
   it("shows lines that nobody knows in diagnose, with where and when, and no longer once they are normal", async () => {
@@ -168,6 +192,48 @@ describe("faultline logs", () => {
     ]);
     await run("learn", "--store", "odd.json", "odd");
     expect((await diagnosed("--store", "odd.json")).findings).toEqual([]);
+  });
+
+  it("learns nothing from a job that failed, and never that a known root error is normal", async () => {
+    const at = (second: number): string =>
+      `2026-11-18 10:00:${String(second).padStart(2, "0")},000`;
+    const calm = [0, 1, 2, 3].map((i) => `${at(i)} INFO iteration ${i} loss 2.${i}`);
+    const died =
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB";
+    const write = (job: string, lines: readonly string[]): void => {
+      mkdirSync(join(folder, job));
+      writeFileSync(join(folder, job, "rank0.log"), `${lines.join("\n")}\n`);
+    };
+    write("fine", calm);
+    write("died", [...calm, `${at(4)} ERROR ${died}`]);
+    const ran = await run("learn", "--store", "mixed.json", "fine", "died", "--json");
+    expect(ran.stderr).toMatch(
+      /not learnt: died is no healthy job: .*rank0\.log:5: .*out of memory/i,
+    );
+    expect(JSON.parse(ran.stdout)).toMatchObject({
+      jobs: [{ job: "fine" }],
+      refused: [{ job: "died", why: expect.stringMatching(/rank0\.log:5/) }],
+    });
+    const alone = await run("learn", "--store", "none.json", "died");
+    expect(alone).toMatchObject({ status: 3, stderr: expect.stringMatching(/rank0\.log:5/) });
+    expect(existsSync(join(folder, "none.json"))).toBe(false);
+    // Written by an earlier version, or by hand.
+    const store = JSON.parse(readFileSync(join(folder, "mixed.json"), "utf8")) as LogStore;
+    const template = died.replace("2.00 GiB", "<SIZE>").replace("79.15 GiB", "<SIZE>");
+    const normal = { ...store.normal, [template]: 12, "library: cuda.oom.torch": 12 };
+    writeFileSync(join(folder, "mixed.json"), JSON.stringify({ ...store, normal }));
+    const found = await faultlineIn(
+      { cwd: folder },
+      "diagnose",
+      "died",
+      "--store",
+      "mixed.json",
+      "--json",
+    );
+    expect(JSON.parse(found.stdout)).toMatchObject({
+      kind: "crash",
+      suspects: [{ cause: "gpu-memory" }],
+    });
   });
 
   it("confirms a line with a long constant text", async () => {
@@ -224,7 +290,7 @@ describe("faultline logs", () => {
     mkdirSync(join(folder, "links"));
     symlinkSync(join(folder, "failed", "node5.log"), join(folder, "links", "latest.log"));
     expect((await asked("links")).cause).toMatchObject({ signature: "nvidia.xid.79" });
-    const jobs = ["healthy", "failed", "links", "evil"];
+    const jobs = [0, 1, 2, 3].map((node) => `healthy/node${node}.log`);
     await Promise.all(jobs.map((job) => run("learn", "--store", "many.json", job)));
     const store = JSON.parse(readFileSync(join(folder, "many.json"), "utf8")) as { jobs: string[] };
     expect(store.jobs).toHaveLength(jobs.length);

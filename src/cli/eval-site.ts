@@ -85,9 +85,8 @@ async function ofFolder(
   try {
     const rows = await history.audit({ most: MOST_ROWS });
     const judgements = judgementsOf(withoutLimited(handlingsOf([...rows].reverse())));
-    const labels = await labelsOf(judgements, (ids) =>
-      history.incidents({ ids, most: ids.length }),
-    );
+    const incidentsOf = (ids: readonly string[]) => history.incidents({ ids, most: ids.length });
+    const labels = await labelsOf(judgements, incidentsOf, Date.now());
     return { judgements, labels };
   } finally {
     await history.close();

@@ -92,6 +92,12 @@ export function addLogs(io: Io, program: Command, setStatus: (status: number) =>
       const { runLogsImport } = await import("./logs.ts");
       setStatus(await runLogsImport(io, file, command.optsWithGlobals<StoreFlags>()));
     });
+  ofLogs("forget", "take back a job that was learnt, or an import, with all that came of it")
+    .argument("<what>", "the job's path, or the imported file (or its id in the store)")
+    .action(async (what: string, _: StoreFlags, command: Command) => {
+      const { runLogsForget } = await import("./logs.ts");
+      setStatus(await runLogsForget(io, what, command.optsWithGlobals<StoreFlags>()));
+    });
 }
 
 const EXAMPLES = `

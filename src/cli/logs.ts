@@ -7,16 +7,18 @@ import { count, harmless } from "../base/text.ts";
 import {
   changeLogStore,
   learnt,
-  merged,
   parseLogStore,
   readLogStore,
   storeText,
   voted,
+  whole,
+  withImport,
+  withoutJob,
 } from "../history/log-store-file.ts";
 import { withoutSecrets } from "../history/masked-store.ts";
 import { parseRecords } from "../library/load.ts";
 import { refuseNormal, refuseShipped, siteRecord } from "../library/site-record.ts";
-import { logsFromFiles, normalEvents, recordsOf } from "../pipeline/logs.ts";
+import { healthyJob, logsFromFiles, recordsOf } from "../pipeline/logs.ts";
 import type { FaultRecord } from "../model/fault-record.ts";
 import { EMPTY_STORE, type LogStore } from "../model/log-store.ts";
 import { logsDocument } from "../report/logs-document.ts";
@@ -76,7 +78,7 @@ function storeOf(flags: StoreFlags, what: string): string {
   throw new UserError(`logs ${what} needs a store`, "add --store FILE", 2);
 }
 
-/** Every path is a healthy job. */
+/** Every path is a healthy job; one whose own logs tell of a failure is not learnt from. */
 export async function runLogsLearn(
   io: Io,
   paths: readonly string[],
@@ -85,12 +87,21 @@ export async function runLogsLearn(
   const file = storeOf(flags, "learn");
   const before = await readLogStore(file);
   const { env, done } = progressEnv(io, flags.quiet === true);
-  const read: { path: string; events: string[] }[] = [];
+  const read: { path: string; events: readonly string[] }[] = [];
+  const refused: { job: string; why: string }[] = [];
   try {
-    for (const path of paths) read.push({ path, events: await normalEvents(path, before, env) });
+    for (const path of paths) {
+      const { events, failed } = await healthyJob(path, before, env);
+      if (failed === null) read.push({ path, events });
+      else refused.push({ job: path, why: failed });
+    }
   } finally {
     done();
   }
+  const words = refused.map(({ job, why }) => `${job} is no healthy job: ${why}`);
+  if (read.length === 0)
+    throw new UserError(`nothing was learnt: ${words.join("; ")}`, DISPUTE_HINT, 3);
+  for (const one of words) io.err.write(`warning: not learnt: ${harmless(one)}\n`);
   const jobs: { job: string; events: number; fresh: number }[] = [];
   const store = await changeLogStore(file, (known) =>
     read.reduce((sum, { path, events }) => {
@@ -99,7 +110,7 @@ export async function runLogsLearn(
       return learnt(sum, resolve(path), events);
     }, known),
   );
-  if (flags.json) say(io, { schema: "faultline.logs-learn/1", store: file, jobs });
+  if (flags.json) say(io, { schema: "faultline.logs-learn/1", store: file, jobs, refused });
   else {
     for (const { job, events, fresh } of jobs)
       io.out.write(`learnt ${harmless(job)}: ${count(events, "event")}, ${fresh} of them new\n`);
@@ -109,6 +120,9 @@ export async function runLogsLearn(
   }
   return 0;
 }
+
+const DISPUTE_HINT =
+  "give it jobs that ended well; if the line is harmless here, run faultline logs dispute";
 
 /** What people say of a record counts like evidence. `what` is a record's id, or a report to make a record of. */
 export async function runLogsVote(
@@ -129,12 +143,14 @@ export async function runLogsVote(
     const extended = pattern
       ? { ...known, records: [...known.records.filter((one) => one.id !== id), pattern] }
       : known;
-    if (pattern) refuseNormal(pattern, known);
-    if (!recordsOf(extended).some((record) => record.id === id)) throw unknownRecord(id, extended);
+    const all = whole(extended);
+    if (pattern) refuseNormal(pattern, all);
+    if (!recordsOf(all).some((record) => record.id === id)) throw unknownRecord(id, all);
     return voted(extended, id, kind, flags.note ?? "");
   });
-  const record = recordsOf(store).find((one) => one.id === id)!;
-  const { confirmed, disputed } = store.votes[id]!;
+  const all = whole(store);
+  const record = recordsOf(all).find((one) => one.id === id)!;
+  const { confirmed, disputed } = all.votes[id]!;
   if (flags.json) say(io, { schema: "faultline.logs-vote/1", id, confirmed, disputed, record });
   else
     io.out.write(
@@ -235,14 +251,47 @@ export async function runLogsImport(io: Io, source: string, flags: StoreFlags): 
   const text = await textOf(source);
   const given: LogStore = text.trimStart().startsWith("[")
     ? { ...EMPTY_STORE, records: parseRecords(text, basename(source)) }
-    : parseLogStore(text, source);
+    : whole(parseLogStore(text, source));
   refuseShipped(given.records);
-  await changeLogStore(file, (known) => merged(known, given));
+  const about = { from: resolve(source), who: "", atMs: Date.now() };
+  await changeLogStore(file, (known) => withImport(known, given, about));
   const said = `${count(given.records.length, "record")}, ${count(Object.keys(given.normal).length, "normal event")} and ${count(Object.keys(given.votes).length, "vote")} imported`;
   if (flags.json)
     say(io, { schema: "faultline.logs-import/1", store: file, records: given.records.length });
   else io.out.write(`${said} into ${harmless(file)}\n`);
   return 0;
+}
+
+/** Takes back a job that was learnt, or an import: by its name, its path or its id. */
+export async function runLogsForget(io: Io, what: string, flags: StoreFlags): Promise<number> {
+  const file = storeOf(flags, "forget");
+  const names = new Set([what, resolve(what)]);
+  let said: string[] = [];
+  await changeLogStore(file, (store) => {
+    const given = store.imports.filter(({ id, from }) => names.has(id) || names.has(from));
+    const learntJobs = store.jobs.filter((job) => names.has(job));
+    if (given.length + learntJobs.length === 0) throw nothingSuch(what, file, store);
+    const imports = store.imports.filter((one) => !given.includes(one));
+    const rest = learntJobs.reduce(withoutJob, { ...store, imports });
+    const jobs = store.jobs.filter((job) => !rest.jobs.includes(job));
+    said = [...jobs, ...given.map(({ id, from }) => `import ${id} from ${from}`)];
+    return rest;
+  });
+  if (flags.json) say(io, { schema: "faultline.logs-forget/1", store: file, forgotten: said });
+  else for (const one of said) io.out.write(`forgotten: ${harmless(one)}\n`);
+  return 0;
+}
+
+const MOST_NAMED = 5;
+
+function nothingSuch(what: string, file: string, { jobs, imports }: LogStore): UserError {
+  const there = [...imports.map(({ id, from }) => `${id} (${from})`), ...jobs];
+  const more = there.length > MOST_NAMED ? ", …" : "";
+  const hint =
+    there.length === 0
+      ? "it has neither"
+      : `it has ${there.slice(-MOST_NAMED).toReversed().join(", ")}${more}`;
+  return new UserError(`${file} has learnt no job ${what}, and imported no such thing`, hint, 2);
 }
 
 async function textOf(file: string): Promise<string> {

@@ -4,7 +4,15 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { EMPTY_STORE, withVotes } from "../model/log-store.ts";
 import { shippedRecords } from "../library/shipped.ts";
-import { learnt, merged, readLogStore, voted, writeLogStore } from "./log-store-file.ts";
+import {
+  learnt,
+  merged,
+  readLogStore,
+  voted,
+  withImport,
+  withoutJob,
+  writeLogStore,
+} from "./log-store-file.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -29,6 +37,36 @@ describe("the store of logs", () => {
     expect(store.jobs).toEqual(["job-1", "job-2"]);
     expect(store.normal["a"]).toBe(2);
     expect(store.normal["b"]).toBe(1);
+  });
+
+  it("forgets a job with what only that job had, also after it was written and read", async () => {
+    const file = join(folder, "site.json");
+    let store = learnt(EMPTY_STORE, "job-1", ["a", "b", "7"]);
+    store = learnt(store, "job-2", ["a", "c"]);
+    await writeLogStore(file, store);
+    store = withoutJob(await readLogStore(file), "job-1");
+    expect(store).toMatchObject({ jobs: ["job-2"], eventsOf: { "job-2": ["a", "c"] } });
+    expect(store.normal).toEqual({ a: 1, c: 1 });
+    expect(withoutJob(store, "job-1")).toEqual(store);
+  });
+
+  it("forgets jobs together whose events were not kept apart", () => {
+    const old = { ...EMPTY_STORE, jobs: ["old-1", "old-2"], normal: { a: 2, bad: 1 } };
+    const store = withoutJob(learnt(old, "job-1", ["a"]), "old-2");
+    expect(store.jobs).toEqual(["job-1"]);
+    expect(store.normal).toEqual({ a: 1 });
+  });
+
+  it("keeps imports apart, each once, and knows what they know", async () => {
+    const file = join(folder, "site.json");
+    const about = { from: "site b", who: "ada", atMs: 1 };
+    const other = learnt(EMPTY_STORE, "job-2", ["a", "c"]);
+    const store = withImport(learnt(EMPTY_STORE, "job-1", ["a"]), other, about);
+    expect(withImport(store, other, { ...about, atMs: 2 })).toEqual(store);
+    await writeLogStore(file, store);
+    expect((await readLogStore(file)).normal).toEqual({ a: 2, c: 1 });
+    expect(store.imports).toMatchObject([about]);
+    expect(store.normal).toEqual({ a: 1 });
   });
 
   it("adds up with another's", () => {

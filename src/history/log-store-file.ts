@@ -1,8 +1,15 @@
 /** The store of `faultline logs` in one JSON file: readable, and easy to keep beside the code. */
+import { createHash } from "node:crypto";
 import { readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { errorText, UserError } from "../base/errors.ts";
 import { checked } from "../library/load.ts";
-import { EMPTY_STORE, type LogStore, type Vote } from "../model/log-store.ts";
+import {
+  EMPTY_STORE,
+  type LogImport,
+  type LogKnown,
+  type LogStore,
+  type Vote,
+} from "../model/log-store.ts";
 
 const SCHEMA = "faultline.logs-store/1";
 /** Bounded: a template of a healthy job is some hundred characters. */
@@ -10,7 +17,12 @@ const MOST_NORMAL = 200_000;
 const MOST_JOBS = 1000;
 const MOST_COUNT = 1e9;
 
+/** With what was imported into it. */
 export async function readLogStore(file: string, mustExist = false): Promise<LogStore> {
+  return whole(await readApart(file, mustExist));
+}
+
+async function readApart(file: string, mustExist = false): Promise<LogStore> {
   let text: string;
   try {
     text = await readFile(file, "utf8");
@@ -30,9 +42,36 @@ export function parseLogStore(text: string, file: string): LogStore {
   }
   if (given?.schema !== SCHEMA)
     throw new UserError(`${file} is no store of faultline logs (${SCHEMA})`, MAKE_ONE, 3);
+  const { eventsOf = {}, imports = [] } = given;
+  const known = knownIn(given, file);
+  const events = Object.keys(known.normal);
+  const seen = isMap(eventsOf) ? Object.entries(eventsOf as Record<string, unknown>) : [];
+  return {
+    ...known,
+    eventsOf: Object.fromEntries(
+      seen.map(([job, numbers]) => [
+        job,
+        String(numbers)
+          .split(" ")
+          .flatMap((number) => events[Number(number || NaN)] ?? []),
+      ]),
+    ),
+    imports: (Array.isArray(imports) ? (imports as Partial<LogImport>[]) : []).map((one) => ({
+      id: String(one?.id),
+      from: String(one?.from),
+      who: String(one?.who),
+      atMs: Number(one?.atMs),
+      known: knownIn(one?.known ?? {}, file),
+    })),
+  };
+}
+
+function isMap(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function knownIn(given: Partial<LogKnown>, file: string): LogKnown {
   const { jobs = [], normal = {}, records = [], votes = {} } = given;
-  const isMap = (value: unknown): boolean =>
-    typeof value === "object" && value !== null && !Array.isArray(value);
   if (!isMap(normal) || !isMap(votes)) throw new UserError(`${file} is damaged`, MAKE_ONE, 3);
   const isCount = (value: unknown): boolean =>
     typeof value === "number" && value >= 0 && value <= MOST_COUNT;
@@ -98,7 +137,7 @@ export async function changeLogStore(
     }
   }
   try {
-    const store = await change(await readLogStore(file));
+    const store = await change(await readApart(file));
     await writeLogStore(file, store);
     return store;
   } finally {
@@ -106,11 +145,18 @@ export async function changeLogStore(
   }
 }
 
-export function storeText(store: LogStore): string {
-  return JSON.stringify({ schema: SCHEMA, ...store }, null, 1);
+/** A job's events as numbers of the store's: their texts are long, and most jobs have the same. */
+export function storeText({ eventsOf, ...store }: LogStore): string {
+  const numbers = new Map(Object.keys(store.normal).map((text, number) => [text, number]));
+  const jobs = Object.entries(eventsOf).map(([job, texts]) => [
+    job,
+    texts.flatMap((text) => numbers.get(text) ?? []).join(" "),
+  ]);
+  const document = { schema: SCHEMA, ...store, eventsOf: Object.fromEntries(jobs) as unknown };
+  return JSON.stringify(document, null, 1);
 }
 
-/** A job of the same name takes no second place; templates that only old jobs had go first where they are too many. */
+/** A job of the same name takes no second place; where there are too many, the oldest are forgotten. */
 export function learnt(
   store: LogStore,
   job: string,
@@ -118,23 +164,83 @@ export function learnt(
   most = MOST_NORMAL,
 ): LogStore {
   const isKnown = store.jobs.includes(job);
+  const isOld = isKnown && !Object.hasOwn(store.eventsOf, job);
+  const own = new Set(isKnown ? store.eventsOf[job] : []);
   const normal = { ...store.normal };
   for (const text of new Set(templates)) {
     const before = Object.hasOwn(normal, text) ? normal[text]! : 0;
-    if (before === 0 || !isKnown) {
-      // Last: what was seen again is young again.
-      delete normal[text];
-      normal[text] = before + 1;
-    }
+    if (isOld ? before > 0 : own.has(text)) continue;
+    // Last: what was seen again is young again.
+    delete normal[text];
+    normal[text] = before + 1;
+    own.add(text);
   }
   const entries = Object.entries(normal);
   const kept = entries.length > most ? entries.slice(-most) : entries;
-  const jobs = isKnown ? store.jobs : [...store.jobs, job].slice(-MOST_JOBS);
-  return { ...store, jobs, normal: Object.fromEntries(kept) };
+  const jobs = isKnown ? store.jobs : [...store.jobs, job];
+  const eventsOf = isOld ? store.eventsOf : { ...store.eventsOf, [job]: [...own] };
+  const all = { ...store, jobs, normal: Object.fromEntries(kept), eventsOf };
+  return jobs
+    .slice(0, -MOST_JOBS)
+    .reduce(
+      (rest, one) =>
+        Object.hasOwn(rest.eventsOf, one)
+          ? withoutJob(rest, one)
+          : { ...rest, jobs: rest.jobs.filter((other) => other !== one) },
+      all,
+    );
 }
 
-/** What another store knows is added, once: importing twice changes nothing. Of records with the same id the other's is taken. */
-export function merged(store: LogStore, other: LogStore): LogStore {
+/**
+ * As if the job had never been learnt. Of jobs that were learnt before it was kept which event is whose, all are
+ * forgotten together: what one of them had must not stay.
+ */
+export function withoutJob(store: LogStore, job: string): LogStore {
+  if (!store.jobs.includes(job)) return store;
+  const isOld = !Object.hasOwn(store.eventsOf, job);
+  const stays = (one: string): boolean =>
+    isOld ? Object.hasOwn(store.eventsOf, one) : one !== job;
+  const eventsOf = Object.fromEntries(Object.entries(store.eventsOf).filter(([one]) => stays(one)));
+  const counts = new Map<string, number>();
+  if (isOld)
+    for (const texts of Object.values(eventsOf))
+      for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
+  const gone = new Set(store.eventsOf[job]);
+  const normal = Object.entries(store.normal)
+    .map(([text, seen]) => {
+      const rest = isOld ? (counts.get(text) ?? 0) : seen - (gone.has(text) ? 1 : 0);
+      return [text, rest] as const;
+    })
+    .filter(([, seen]) => seen > 0);
+  return { ...store, jobs: store.jobs.filter(stays), normal: Object.fromEntries(normal), eventsOf };
+}
+
+/** What another store knows, kept apart; the same contents a second time change nothing. */
+export function withImport(
+  store: LogStore,
+  other: LogKnown,
+  about: Pick<LogImport, "from" | "who" | "atMs">,
+): LogStore {
+  const id = importId(other);
+  if (store.imports.some((one) => one.id === id)) return store;
+  const { jobs, normal, records, votes } = other;
+  const known = { jobs, normal, records, votes };
+  return { ...store, imports: [...store.imports, { id, ...about, known }] };
+}
+
+export function importId({ jobs, normal, records, votes }: LogKnown): string {
+  const text = JSON.stringify([jobs, normal, records, votes]);
+  return createHash("sha256").update(text).digest("hex").slice(0, 12);
+}
+
+/** What it knows itself and what was imported, as one. */
+export function whole(store: LogStore): LogStore {
+  const own: LogStore = { ...store, imports: [] };
+  return store.imports.reduce<LogStore>((sum, { known }) => merged(sum, known), own);
+}
+
+/** What another store knows is added, once: adding it twice changes nothing. Of records with the same id the other's is taken. */
+export function merged(store: LogStore, other: LogKnown & Partial<LogStore>): LogStore {
   const ids = new Set(other.records.map(({ id }) => id));
   const jobs = [...new Set([...store.jobs, ...other.jobs])];
   const fresh = other.jobs.some((job) => !store.jobs.includes(job));
@@ -153,7 +259,14 @@ export function merged(store: LogStore, other: LogStore): LogStore {
     };
   }
   const records = [...store.records.filter(({ id }) => !ids.has(id)), ...other.records];
-  return { jobs, normal, records, votes };
+  return {
+    jobs,
+    normal,
+    records,
+    votes,
+    eventsOf: { ...store.eventsOf, ...other.eventsOf },
+    imports: [...store.imports, ...(other.imports ?? [])],
+  };
 }
 
 export function voted(

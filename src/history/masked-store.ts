@@ -1,7 +1,7 @@
 /** A site's log store for other sites: without names of hosts and people, paths, addresses, keys. */
 import { createHash } from "node:crypto";
 import type { FaultRecord } from "../model/fault-record.ts";
-import type { LogStore } from "../model/log-store.ts";
+import { EMPTY_STORE, type LogStore } from "../model/log-store.ts";
 
 /** Also as the end of a longer name: client_secret, dbPassword. */
 const SECRET =
@@ -85,7 +85,13 @@ export function withoutSecrets(store: LogStore, names: Iterable<string>): LogSto
   const votes = Object.entries(store.votes)
     .filter(([id]) => !left.has(id))
     .map(([id, { confirmed, disputed }]) => [id, { confirmed, disputed, notes: [] }] as const);
-  return { jobs: store.jobs.map(nameless), normal, records, votes: Object.fromEntries(votes) };
+  return {
+    ...EMPTY_STORE,
+    jobs: store.jobs.map(nameless),
+    normal,
+    records,
+    votes: Object.fromEntries(votes),
+  };
 }
 
 function maskedRecord(record: FaultRecord, mask: (text: string) => string): FaultRecord | null {

@@ -8,7 +8,8 @@ export interface Vote {
   readonly notes: readonly string[];
 }
 
-export interface LogStore {
+/** What one store knows by itself. */
+export interface LogKnown {
   /** Healthy jobs that were learnt, the oldest first. */
   readonly jobs: readonly string[];
   /** Template text → in how many of the jobs it was seen. */
@@ -18,7 +19,31 @@ export interface LogStore {
   readonly votes: Readonly<Record<string, Vote>>;
 }
 
-export const EMPTY_STORE: LogStore = { jobs: [], normal: {}, records: [], votes: {} };
+/** What came from elsewhere is kept apart, so that it can be taken back. */
+export interface LogImport {
+  /** Of its contents. */
+  readonly id: string;
+  /** A file, a site; "" where nobody said. */
+  readonly from: string;
+  readonly who: string;
+  readonly atMs: number;
+  readonly known: LogKnown;
+}
+
+export interface LogStore extends LogKnown {
+  /** Which events each job had; nothing of jobs that were learnt before this was kept. */
+  readonly eventsOf: Readonly<Record<string, readonly string[]>>;
+  readonly imports: readonly LogImport[];
+}
+
+export const EMPTY_STORE: LogStore = {
+  jobs: [],
+  normal: {},
+  records: [],
+  votes: {},
+  eventsOf: {},
+  imports: [],
+};
 
 /** A record's certainty counts as so many votes. */
 const PRIOR_VOTES = 4;

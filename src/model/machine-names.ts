@@ -54,3 +54,34 @@ export function isProperName(name: string): boolean {
 export function shortName(machine: string): string {
   return isAddress(machine) ? machine : machine.split(".")[0]!;
 }
+
+/**
+ * A machine as somebody spells it → the name under which it is known; null where it is none of these. Case does not
+ * count, nor whether the domain is said: unless two domains have it, for node1 is then neither for sure.
+ */
+export function knownMachine(spelled: string, known: Iterable<string>): string | null {
+  const asked = spelled.toLowerCase();
+  const alike = [...known].filter((name) => shortName(name).toLowerCase() === shortName(asked));
+  const same = alike.includes(spelled)
+    ? spelled
+    : alike.find((name) => name.toLowerCase() === asked);
+  if (same !== undefined) return same;
+  const whole = [asked, ...alike.map((name) => name.toLowerCase())];
+  const domains = new Set(whole.filter((name) => name !== shortName(name)));
+  return domains.size <= 1 ? (alike[0] ?? null) : null;
+}
+
+/** Of known names, those that begin most alike. */
+export function nearMachines(spelled: string, known: Iterable<string>, most: number): string[] {
+  const asked = spelled.toLowerCase();
+  const begins = (name: string): number => {
+    let at = 0;
+    while (at < asked.length && name[at]?.toLowerCase() === asked[at]) at++;
+    return at;
+  };
+  return [...new Set(known)]
+    .map((name) => ({ name, alike: begins(name) }))
+    .sort((a, b) => b.alike - a.alike || (a.name < b.name ? -1 : 1))
+    .slice(0, most)
+    .map(({ name }) => name);
+}

@@ -42,6 +42,19 @@ export interface SiteLogs {
   /** Jobs that ended well and were learnt from, and the events they log. */
   readonly healthyJobs: number;
   readonly normalEvents: number;
+  /** Their names, the oldest first; without those of imports. */
+  readonly jobs: readonly string[];
+  /** What came from other sites. */
+  readonly imports: readonly {
+    readonly id: string;
+    /** As who imported it said; "" where they did not. */
+    readonly from: string;
+    readonly who: string;
+    readonly atMs: number;
+    readonly jobs: number;
+    readonly normalEvents: number;
+    readonly records: number;
+  }[];
   /** The site's own records, and others that people voted on. */
   readonly records: readonly {
     readonly id: string;
@@ -76,3 +89,6 @@ export interface AskedRecord {
   readonly cause?: Cause;
   readonly owner?: FaultOwner;
 }
+
+/** What is taken back of what was learnt. */
+export type ForgottenLogs = { readonly job: string } | { readonly import: string };

@@ -23,6 +23,7 @@ import type { Env, Job } from "../model/job.ts";
 import type { LogDigest } from "../model/log-digest.ts";
 import type { LogReport } from "../model/log-report.ts";
 import { EMPTY_STORE, type LogStore, withVotes } from "../model/log-store.ts";
+import type { Verdict } from "../model/verdict.ts";
 
 export interface LogsOptions {
   /** Logs of healthy jobs, to compare with. */
@@ -39,10 +40,8 @@ export async function logsFromFiles(
   const store = options.store ?? EMPTY_STORE;
   const { job, digest } = await jobOfLogs(paths, store.records, options.workers, env);
   const known = await logKnowledge(options, env);
-  const judged = withLogReport({ ...job, logDigest: digest }, known);
-  // Who fell silent, who waits and who was behind: what single ranks tell is judged as `diagnose` does it.
-  const { findings, didNotRun } = await ask(judged, env);
-  return agreed(judged.logReport!, fuse(judged, findings, didNotRun), digest);
+  const { report, verdict } = await verdictOf(job, digest, known, env);
+  return agreed(report, verdict, digest);
 }
 
 /** What a site knows: its records with people's votes, and what healthy jobs say. */
@@ -111,8 +110,34 @@ export function recordOfLine(
   return record;
 }
 
-/** What a healthy job says. */
-export async function normalEvents(path: string, store: LogStore, env: Env): Promise<string[]> {
-  const { digest } = await jobOfLogs([path], store.records, undefined, env);
-  return healthyEvents(digest, new FaultMatchers(recordsOf(store)));
+/** What a job says that is taken for healthy, and how it failed if its own logs tell that it did. */
+export async function healthyJob(
+  path: string,
+  store: LogStore,
+  env: Env,
+): Promise<{ readonly events: readonly string[]; readonly failed: string | null }> {
+  const { job, digest } = await jobOfLogs([path], store.records, undefined, env);
+  const known = await logKnowledge({ store }, env);
+  const { verdict } = await verdictOf(job, digest, known, env);
+  return { events: healthyEvents(digest, known.matchers), failed: failureOf(verdict) };
+}
+
+async function verdictOf(
+  job: Job,
+  digest: LogDigest,
+  known: LogKnowledge,
+  env: Env,
+): Promise<{ report: LogReport; verdict: Verdict }> {
+  const judged = withLogReport({ ...job, logDigest: digest }, known);
+  // Who fell silent, who waits and who was behind: what single ranks tell is judged as `diagnose` does it.
+  const { findings, didNotRun } = await ask(judged, env);
+  return { report: judged.logReport!, verdict: fuse(judged, findings, didNotRun) };
+}
+
+/** In words, with the line that says so; null for a job that neither died nor stood still. */
+function failureOf({ kind, suspects: [lead], findings, summary }: Verdict): string | null {
+  if (kind !== "crash" && kind !== "hang") return null;
+  const of = lead?.evidence ?? findings.map(({ id }) => id);
+  const place = findings.find(({ id, at }) => of.includes(id) && at.length > 0)?.at[0];
+  return place ? `${place.file}:${place.line}: ${lead?.why ?? summary}` : summary;
 }

@@ -246,6 +246,10 @@ const SITE: SiteReport = {
   logs: {
     healthyJobs: 1,
     normalEvents: 20,
+    jobs: ["llama/r1"],
+    imports: [
+      { id: "i1", from: "site b", who: "ada", atMs: 1, jobs: 1, normalEvents: 2, records: 1 },
+    ],
     records: [
       { id: "site.x", title: "vault", isOwn: true, confirmed: 1, disputed: 0, certainty: 0.84 },
     ],
@@ -399,7 +403,9 @@ export function testView(changed: Partial<ServiceView> = {}): TestView {
       note("addRecord", [asked, who], { id: "site.x", title: asked.title } as FaultRecord),
     removeRecord: async (id, who) => note("removeRecord", [id, who], SITE.logs!),
     exportSite: async () => SITE_STORE,
-    importSite: async (document, who) => note("importSite", [document, who], SITE.logs!),
+    importSite: async (document, who, from) =>
+      note("importSite", [document, who, from], SITE.logs!),
+    forgetLogs: async (what, who) => note("forgetLogs", [what, who], SITE.logs!),
     listen: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);

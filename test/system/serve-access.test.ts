@@ -80,6 +80,7 @@ const BODIES: Readonly<Record<string, unknown>> = {
   HandlingBody: { do: "comment", text: "seen" },
   MuteBody: { job: "llama", untilMs: NOW_MS + 1e6, why: "new firmware" },
   SiteRecordBody: { line: "a b", title: "t", action: "call", cause: "storage" },
+  SiteForgetBody: { job: "llama/r1" },
   SiteStore: { schema: "faultline.logs-store/1" },
   MicroBatchReport: { run: "r1", iteration: 1, counts: [2, 2], seconds: [1, null] },
 };
@@ -214,6 +215,7 @@ const FOREIGN: Readonly<Record<string, number | object | RegExp>> = {
   "post /api/v1/site/records/:id/remove": 403,
   "get /api/v1/site/export": 403,
   "post /api/v1/site/import": 403,
+  "post /api/v1/site/forget": 403,
   "get /api/v1/jobs": { jobs: [] },
   "get /api/v1/jobs/:job": 404,
   "get /api/v1/jobs/:job/ranks": 404,

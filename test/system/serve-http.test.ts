@@ -282,6 +282,7 @@ describe("the description", () => {
     "/api/v1/mutes": { machine: "node0*", untilMs: NOW_MS + 3_600_000, why: "new firmware" },
     "/api/v1/site/records": { line: "a b", title: "t", action: "call", cause: "storage" },
     "/api/v1/incidents/{id}/links": { days: 2 },
+    "/api/v1/site/forget": { job: "llama/r1" },
     "/api/v1/site/import": { schema: "faultline.logs-store/1" },
   };
 

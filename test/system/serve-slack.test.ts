@@ -76,6 +76,7 @@ beforeEach(async () => {
       },
     },
     incident: async (id) => (id === INCIDENT.id ? INCIDENT : null),
+    machines: async () => ["node7"],
     changed: () => undefined,
   });
   const { view } = testView({

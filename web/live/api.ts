@@ -161,6 +161,7 @@ export const paths = {
   site: "/site",
   siteRecords: "/site/records",
   removeRecord: (one: string) => `/site/records/${id(one)}/remove`,
+  forgetLogs: "/site/forget",
   mutes: "/mutes",
   endMute: (one: string) => `/mutes/${id(one)}/end`,
   actionsSwitch: (isOn: boolean) => `/actions/${isOn ? "on" : "off"}`,

@@ -1,6 +1,6 @@
 /** How right the answers were, by what people said of them: by kind and by how sure they were, with 95 % intervals. */
 import type { VNode } from "preact";
-import type { SiteReport, SiteScore } from "../../src/model/site.ts";
+import type { ForgottenLogs, SiteReport, SiteScore } from "../../src/model/site.ts";
 import { KIND } from "../fleet/kinds.ts";
 import { paths } from "../live/api.ts";
 import { useAsked } from "../live/use-asked.ts";
@@ -100,6 +100,8 @@ function Row({ name, score }: { readonly name: string; readonly score: SiteScore
   );
 }
 
+const MOST_JOBS = 50;
+
 function Learnt({
   logs,
   again,
@@ -108,6 +110,16 @@ function Learnt({
   readonly again: () => void;
 }): VNode {
   const removing = useSend(again);
+  const remove = (label: string, what: ForgottenLogs): VNode => (
+    <button
+      type="button"
+      disabled={removing.isBusy}
+      aria-label={label}
+      onClick={() => void removing.send(paths.forgetLogs, what)}
+    >
+      Remove
+    </button>
+  );
   return (
     <section class="section" aria-labelledby="records-title">
       <h2 id="records-title">Records of log lines</h2>
@@ -115,6 +127,23 @@ function Learnt({
         {thousands(logs.healthyJobs)} healthy jobs were learnt from: {thousands(logs.normalEvents)}{" "}
         events are normal here.
       </p>
+      <ul class="rows">
+        {logs.imports.map(({ id, from, who, jobs, records }) => (
+          <li key={id} class="line">
+            <span>Imported from {from === "" ? "a file" : from}</span>
+            <span class="soft">
+              {jobs} jobs, {records} records; by {who}
+            </span>
+            {remove(`Remove the import ${from} ${id}`, { import: id })}
+          </li>
+        ))}
+        {logs.jobs.slice(-MOST_JOBS).map((job) => (
+          <li key={job} class="line">
+            <span>Learnt from {job}</span>
+            {remove(`Forget the job ${job}`, { job })}
+          </li>
+        ))}
+      </ul>
       <ul class="rows">
         {logs.records.slice(0, 100).map(({ id, title, isOwn, confirmed, disputed, certainty }) => (
           <li key={id} class="line">

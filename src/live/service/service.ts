@@ -39,7 +39,7 @@ import {
 import { earlierIncidents } from "./incident/earlier-incidents.ts";
 import type { Diagnosis } from "./job/job-events.ts";
 import { JobHistoryWriter } from "./job/job-history-writer.ts";
-import { machinesOf, placedJobs } from "./machines/job-machines.ts";
+import { machinesIn, machinesOf, placedJobs } from "./machines/job-machines.ts";
 import { JobLeases } from "./lease/job-leases.ts";
 import { JobUpdateThrottle, jobView } from "./job/job-view.ts";
 import { LeasedJob } from "./lease/leased-job.ts";
@@ -254,6 +254,7 @@ export class Service {
         putAudit: (row) => within(history.putAudit(row), AUDIT_MS),
       },
       incident: (id) => this.incident(id),
+      machines: () => this.#machineNames(),
       changed: (incident, handling) => {
         // A page that was opened after its end does not know it.
         if (incident && handling?.reopened) this.publisher.publish({ type: "incident", incident });
@@ -275,6 +276,7 @@ export class Service {
         putDocument: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
       },
       folder,
+      nowMs: this.options.nowMs,
       judgements: () => this.judgements(),
       names: () => this.#names(),
       audit: (who, what, detail) => this.note(who, what, "", detail),
@@ -297,22 +299,36 @@ export class Service {
     });
   }
 
+  /** Of machines of all jobs, also of those that are over or that others watch, and of incidents. */
+  async #machineNames(): Promise<Set<string>> {
+    const { history, coordinator } = this.options;
+    const [jobs, offenders, incidents] = await Promise.all([
+      within(coordinator.list(), AUDIT_MS),
+      within(history.offenders(0, MOST_NAMES), AUDIT_MS),
+      within(this.#incidents(), AUDIT_MS),
+    ]);
+    const saved = await Promise.all(
+      jobs.slice(-MOST_LOOKED_AT).map((job) => within(coordinator.read(job), AUDIT_MS)),
+    );
+    const watched = [...this.jobs.values()].flatMap(({ run }) =>
+      run ? [...machinesOf(run).keys()] : [],
+    );
+    return new Set([
+      ...watched,
+      ...saved.flatMap(machinesIn),
+      ...offenders.map(({ machine }) => machine),
+      ...incidents.flatMap(({ machines }) => machines),
+    ]);
+  }
+
   /** Of jobs and machines, also earlier ones, and of people who sign in. */
   async #names(): Promise<readonly string[]> {
-    const { history } = this.options;
-    const [rows, offenders] = await Promise.all([
-      within(history.jobs(MOST_NAMES), AUDIT_MS),
-      within(history.offenders(0, MOST_NAMES), AUDIT_MS),
-    ]);
-    const watched = [...this.jobs.values()].flatMap(({ job, run }) => [
-      job,
-      ...(run ? machinesOf(run).keys() : []),
-    ]);
-    const earlier = [...rows.map(({ job }) => job), ...offenders.map(({ machine }) => machine)];
+    const rows = await within(this.options.history.jobs(MOST_NAMES), AUDIT_MS);
     const people = [...this.workflow.handlings.values()]
       .flatMap((one) => [one.acknowledged?.who, one.reopened?.who, one.judgement?.who])
       .flatMap((who) => (who?.startsWith("oidc:") ? [who.slice("oidc:".length)] : []));
-    return [...new Set([...watched, ...earlier, ...people])];
+    const jobs = [...this.jobs.keys(), ...rows.map(({ job }) => job)];
+    return [...new Set([...jobs, ...(await this.#machineNames()), ...people])];
   }
 
   async digest(

@@ -14,7 +14,13 @@ import type { CommentedHandling, Handling, Mute } from "../../model/handling.ts"
 import type { Rank } from "../../model/ids.ts";
 import type { Incident } from "../../model/incident.ts";
 import type { IncidentPicture } from "../../model/picture.ts";
-import type { AskedRecord, SiteLabels, SiteLogs, SiteReport } from "../../model/site.ts";
+import type {
+  AskedRecord,
+  ForgottenLogs,
+  SiteLabels,
+  SiteLogs,
+  SiteReport,
+} from "../../model/site.ts";
 import type { Asked, AskedMute } from "./workflow/deeds.ts";
 
 export interface JobView {
@@ -149,6 +155,7 @@ export type AuditWord =
   | "add-record"
   | "remove-record"
   | "import-logs"
+  | "forget-logs"
   | "off"
   | "on"
   | "sign-in"
@@ -231,7 +238,9 @@ export interface ServiceView {
   removeRecord(id: string, who: string): Promise<SiteLogs>;
   /** What was learnt of logs, without names. */
   exportSite(): Promise<unknown>;
-  importSite(document: unknown, who: string): Promise<SiteLogs>;
+  importSite(document: unknown, who: string, from: string): Promise<SiteLogs>;
+  /** Rejects with Refusal where it was not learnt or imported. */
+  forgetLogs(what: ForgottenLogs, who: string): Promise<SiteLogs>;
   actionsSwitch(): SwitchState;
   /** Switches all actions off or on, for good. Rejects with Refusal where the configuration forbids it. */
   switchActions(isOn: boolean, who: string): Promise<SwitchState>;

@@ -1,5 +1,6 @@
 /** "What do the logs say?": library, healthy jobs, nodes, iterations and silence, joined to one answer (L4 §5). */
 import type { FaultMatchers } from "../../library/matcher.ts";
+import type { FaultRecord } from "../../model/fault-record.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import type { LogCause, LogReport, SuspectIteration, SuspectNode } from "../../model/log-report.ts";
 import { causesOf } from "./cause.ts";
@@ -43,8 +44,9 @@ export function analyseLogs(
   // Numbers that are the event are masked in templates: what the library knows is normal by its record alone.
   const isSettled = settled(digest, known);
   const isNormalLine = Uint8Array.from(known, (match, i) => {
-    if (match) return pool.hasRecord(match.record.id, isSettled[i] === 1) ? 1 : 0;
-    return isNormal[templateOf(i)]!;
+    if (!match) return isNormal[templateOf(i)]!;
+    if (isRootError(match.record, isSettled[i] === 1)) return 0;
+    return pool.hasRecord(match.record.id, isSettled[i] === 1) ? 1 : 0;
   });
   known.forEach((match, i) => {
     if (match && isNormalLine[i] === 0) isNormal[templateOf(i)] = 0;
@@ -150,10 +152,21 @@ export function analyseLogs(
 export function healthyEvents(digest: LogDigest, matchers: FaultMatchers): string[] {
   const known = knownLines(digest, matchers);
   const isSettled = settled(digest, known);
-  const records = new Set(
-    known.flatMap((match, i) => (match ? recordEvent(match.record.id, isSettled[i] === 1) : [])),
-  );
-  return [...templatesOf(digest.shapes).texts, ...records];
+  const templates = templatesOf(digest.shapes);
+  const records = new Set<string>();
+  const roots = new Set<number>();
+  known.forEach((match, i) => {
+    if (!match) return;
+    if (isRootError(match.record, isSettled[i] === 1))
+      roots.add(templates.of[digest.kept[i]!.shape]!);
+    else records.add(recordEvent(match.record.id, isSettled[i] === 1));
+  });
+  return [...templates.texts.filter((_, template) => !roots.has(template)), ...records];
+}
+
+/** Never normal, however many jobs were called healthy that had it: who finds it harmless disputes the record. */
+function isRootError({ role }: FaultRecord, isSettledThere: boolean): boolean {
+  return role === "root" && !isSettledThere;
 }
 
 /** Where nodes differ in lines that sound harmless: a version, a width, a mode. */

@@ -55,6 +55,7 @@ describe.skipIf(whyNoChromium !== "")(`incident workflow on the page${whyNoChrom
         putAudit: async (row) => void rows.push(row),
       },
       incident: async (id) => ALL.find((one) => one.id === id) ?? null,
+      machines: async () => ["node7"],
       changed(incident, handling) {
         if (incident && handling) served.tell({ type: "handling", job: incident.job, handling });
         else served.tell({ type: "mutes", mutes: workflow.mutes() });
@@ -111,6 +112,8 @@ describe.skipIf(whyNoChromium !== "")(`incident workflow on the page${whyNoChrom
   const learnt = (): SiteLogs => ({
     healthyJobs: 0,
     normalEvents: 0,
+    jobs: [],
+    imports: [],
     records: records.map(({ title }) => ({
       id: "site.vault",
       title,

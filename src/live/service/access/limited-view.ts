@@ -144,6 +144,7 @@ function limitedView(view: ServiceView, patterns: readonly string[]): ServiceVie
     removeRecord: ofAll,
     exportSite: ofAll,
     importSite: ofAll,
+    forgetLogs: ofAll,
     agents: () => [],
     actionsSwitch: () => view.actionsSwitch(),
     switchActions: ofAll,

@@ -16,7 +16,15 @@ import type {
 } from "../view.ts";
 import type { JobState, Plan } from "../microbatches/jobs.ts";
 import { picture } from "./picture-schema.ts";
-import { addedRecord, recordBody, site, siteLabels, siteLogs, siteStore } from "./site-routes.ts";
+import {
+  addedRecord,
+  forgetBody,
+  recordBody,
+  site,
+  siteLabels,
+  siteLogs,
+  siteStore,
+} from "./site-routes.ts";
 import { verdict } from "./verdict-schema.ts";
 import {
   commentedHandling,
@@ -375,6 +383,7 @@ export const SCHEMAS = {
   Mutes: z.object({ mutes: z.array(mute) }),
   MuteBody: muteBody,
   Site: site,
+  SiteForgetBody: forgetBody,
   SiteLogs: siteLogs,
   SiteLabels: siteLabels,
   SiteRecordBody: recordBody,

@@ -2,7 +2,14 @@
 import { z } from "zod";
 import { CAUSES } from "../../../model/cause.ts";
 import { CATEGORIES, OWNERS } from "../../../model/fault-record.ts";
-import type { SiteLabels, SiteLogs, SiteReport, SiteScore } from "../../../model/site.ts";
+import type {
+  ForgottenLogs,
+  SiteLabels,
+  SiteLogs,
+  SiteReport,
+  SiteScore,
+} from "../../../model/site.ts";
+import { readQuery, text } from "./queries.ts";
 import type { Route } from "./route.ts";
 import { bodyOf, kind, line } from "./workflow-routes.ts";
 
@@ -28,6 +35,18 @@ const cause = z.enum(CAUSES);
 export const siteLogs: z.ZodType<SiteLogs> = z.object({
   healthyJobs: z.number().describe("jobs that ended well and were learnt from"),
   normalEvents: z.number(),
+  jobs: z.array(z.string()).describe("their names, without those of imports"),
+  imports: z.array(
+    z.object({
+      id: z.string(),
+      from: z.string().describe("as who imported it said"),
+      who: z.string(),
+      atMs: z.number(),
+      jobs: z.number(),
+      normalEvents: z.number(),
+      records: z.number(),
+    }),
+  ),
   records: z.array(
     z.object({
       id: z.string(),
@@ -83,6 +102,13 @@ export const addedRecord = z.object({ id: z.string(), title: z.string() });
 /** As `faultline logs export` writes it; looked at more closely where it is taken in. */
 export const siteStore = z.looseObject({ schema: z.literal("faultline.logs-store/1") });
 
+const MOST_FORGOTTEN = 500;
+export const forgetBody: z.ZodType<ForgottenLogs> = z.union([
+  z.strictObject({ job: line(MOST_FORGOTTEN) }),
+  z.strictObject({ import: line(MOST_FORGOTTEN).describe("its id") }),
+]);
+const IMPORT_QUERY = { from: text("where it comes from, for those who read the list later") };
+
 const WITH_BODY = [408, 409, 413, 415, 503];
 const shared = { query: {}, errors: WITH_BODY } as const;
 const PATH = "/api/v1/site";
@@ -136,6 +162,18 @@ export const SITE_ROUTES: readonly Route[] = [
   },
   {
     ...shared,
+    method: "post",
+    path: `${PATH}/forget`,
+    needs: "act",
+    summary: "Take back a job that was learnt, or an import, with all that came of it",
+    body: "SiteForgetBody",
+    answers: { schema: "SiteLogs" },
+    errors: [404, ...WITH_BODY],
+    answer: async (ask) =>
+      await ask.view.forgetLogs(await bodyOf(ask, forgetBody), ask.caller.name),
+  },
+  {
+    ...shared,
     method: "get",
     path: `${PATH}/export`,
     needs: "read",
@@ -152,7 +190,11 @@ export const SITE_ROUTES: readonly Route[] = [
     summary: "Add what another site exported",
     body: "SiteStore",
     bodyBytes: 8 << 20,
+    query: IMPORT_QUERY,
     answers: { schema: "SiteLogs" },
-    answer: async (ask) => await ask.view.importSite(await bodyOf(ask, siteStore), ask.caller.name),
+    answer: async (ask) => {
+      const { from = "" } = readQuery(ask.request.url ?? "", IMPORT_QUERY);
+      return await ask.view.importSite(await bodyOf(ask, siteStore), ask.caller.name, from);
+    },
   },
 ];

@@ -50,22 +50,33 @@ export function savedMachines(machines: ReadonlyMap<string, PlacedMachine>): Sav
   return [...byStage].map(([stage, list]) => ({ stage, machines: list.map(([name]) => name) }));
 }
 
+function savedIn(document: unknown): { stage: string | null; names: string[] }[] {
+  const { machines } = (document ?? {}) as { machines?: unknown };
+  if (!Array.isArray(machines)) return [];
+  return (machines as (Partial<SavedMachines[number]> | null)[]).map((one) => {
+    const names = Array.isArray(one?.machines) ? (one.machines as unknown[]) : [];
+    const stage = typeof one?.stage === "string" ? one.stage : null;
+    return { stage, names: names.filter((name): name is string => typeof name === "string") };
+  });
+}
+
+/** Names of the machines of a job's document, also of one that is over. */
+export function machinesIn(document: unknown): string[] {
+  return savedIn(document).flatMap(({ names }) => names);
+}
+
 /**
  * Of a document that another service, or an older one, may have written. null where it names no machines, and where no
  * agent has reported the job since `heardMs`: another job may run there by now.
  */
 export function placedJobOf(document: unknown, heardMs: number): PlacedJob | null {
   if (typeof document !== "object" || document === null) return null;
-  const { job, run, startedMs, seenMs, hasEnded, machines } = document as Record<string, unknown>;
+  const { job, run, startedMs, seenMs, hasEnded } = document as Record<string, unknown>;
   if (typeof job !== "string" || typeof run !== "string" || hasEnded === true) return null;
-  if (!Array.isArray(machines) || typeof seenMs !== "number" || seenMs < heardMs) return null;
+  if (typeof seenMs !== "number" || seenMs < heardMs) return null;
   const placed = new Map<string, PlacedMachine>();
-  for (const one of machines as Partial<SavedMachines[number]>[]) {
-    const stage = typeof one?.stage === "string" ? one.stage : null;
-    if (!Array.isArray(one?.machines)) continue;
-    for (const name of one.machines as unknown[])
-      if (typeof name === "string") placed.set(name, { stage, ranks: [] });
-  }
+  for (const { stage, names } of savedIn(document))
+    for (const name of names) placed.set(name, { stage, ranks: [] });
   const since = typeof startedMs === "number" && Number.isFinite(startedMs) ? startedMs : 0;
   return placed.size === 0 ? null : { job, run, startedMs: since, machines: placed };
 }

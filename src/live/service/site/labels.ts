@@ -7,10 +7,14 @@ import type { Judged } from "./how-right.ts";
 const MOST_LABELS = 2000;
 const AT_ONCE = 500;
 
-/** Who was accused rightly, or named instead, was faulty; who was accused wrongly was healthy. */
+/**
+ * Who was accused rightly, or named instead, was faulty; who was accused wrongly was healthy. An incident that is open
+ * lasts until `nowMs`.
+ */
 export async function labelsOf(
   judgements: readonly Judged[],
   incidentsOf: (ids: readonly string[]) => Promise<readonly Incident[]>,
+  nowMs: number,
 ): Promise<SiteLabels> {
   const labels: SiteLabels["labels"][number][] = [];
   const counted = judgements.slice(-MOST_LABELS);
@@ -22,10 +26,10 @@ export async function labelsOf(
   for (const { incident: id, isRight, machine: truth, cause, said } of counted) {
     const incident = incidents.get(id);
     if (!incident) continue;
-    const { onsetMs, resolvedMs, changedMs } = incident;
+    const { onsetMs, resolvedMs } = incident;
     const span = {
       start: new Date(onsetMs).toISOString(),
-      end: new Date(Math.max(onsetMs + 1, resolvedMs ?? changedMs)).toISOString(),
+      end: new Date(Math.max(onsetMs + 1, resolvedMs ?? nowMs)).toISOString(),
       incident: id,
     };
     const isTrue = (machine: string): boolean => (truth === null ? isRight : machine === truth);

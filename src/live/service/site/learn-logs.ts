@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { errorText } from "../../../base/errors.ts";
 import { ownProgram } from "../../../base/own-program.ts";
 import { readLogStore, writeLogStore } from "../../../history/log-store-file.ts";
+import { EMPTY_STORE } from "../../../model/log-store.ts";
 import { type DiagnosisEnv, diagnoseEnvironment } from "../slowdown/diagnose-incident.ts";
 import type { JobRun } from "../job/job-run.ts";
 import type { SiteStore } from "./site-store.ts";
@@ -63,7 +64,7 @@ export class LogLearning {
       const file = join(folder, "store.json");
       // What the site knows of failures is not normal; what is normal already is not needed to find more.
       const { records, votes } = await this.#store.store();
-      await writeLogStore(file, { jobs: [], normal: {}, records, votes });
+      await writeLogStore(file, { ...EMPTY_STORE, records, votes });
       await this.#learnFolder(logs, file);
       const events = Object.keys((await readLogStore(file, true)).normal);
       await this.#store.learn(name, events);

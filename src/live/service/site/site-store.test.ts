@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { judged } from "../../../../test/support/live/judged.ts";
 import { parseLogStore } from "../../../history/log-store-file.ts";
+import { EMPTY_STORE } from "../../../model/log-store.ts";
 import { shippedRecords } from "../../../library/shipped.ts";
 import { FaultMatchers } from "../../../library/matcher.ts";
 import type { Judged } from "./how-right.ts";
@@ -34,11 +35,13 @@ function open(service = ""): SiteStore {
     service,
     history: {
       document: async (key) => documents.get(key) ?? null,
-      putDocument: async (key, document) => void documents.set(key, document),
+      putDocument: async (key, document) =>
+        void (document === null ? documents.delete(key) : documents.set(key, document)),
       documentKeys: async (prefix) =>
         [...documents.keys()].filter((key) => key.startsWith(prefix)).sort(),
     },
     folder,
+    nowMs: () => 1000,
     judgements: () => judgements,
     names: async () => ["acme-gpu017"],
     audit: async (who, what, detail) => {
@@ -197,6 +200,47 @@ describe("what the site knows of logs", () => {
     expect(audited.at(-1)).toBe("grace import-logs 1 records, 1 jobs");
     await there.take(exported, "grace");
     expect(await there.logs()).toEqual(logs);
+  });
+
+  it("takes back a job and an import, with all that came of them, whichever service has them", async () => {
+    const [a, b] = [open("a"), open("b")];
+    const there = { ...EMPTY_STORE, jobs: ["job-x"], normal: { theirs: 1, "step <NUM>": 1 } };
+    const vote = { confirmed: 3, disputed: 0, notes: [] };
+    const given = { schema: "faultline.logs-store/1", ...there, votes: { [FIRST!.id]: vote } };
+    await a.learn("llama/r1", ["step <NUM>", "bad line"]);
+    await b.learn("llama/r2", ["step <NUM>"]);
+    const { imports, jobs } = await a.take(given, "ada", "site b");
+    expect([...jobs].sort()).toEqual(["llama/r1", "llama/r2"]);
+    expect(imports).toEqual([
+      {
+        ...{ id: imports[0]!.id, from: "site b", who: "ada", atMs: 1000 },
+        ...{ jobs: 1, normalEvents: 2, records: 0 },
+      },
+    ]);
+    expect((await b.store()).normal).toEqual({ "step <NUM>": 3, "bad line": 1, theirs: 1 });
+    expect((await b.logs()).records).toMatchObject([{ id: FIRST!.id, confirmed: 3 }]);
+    await b.forget({ job: "llama/r1" }, "grace");
+    expect(audited.at(-1)).toBe("grace forget-logs llama/r1");
+    expect((await a.store()).normal).toEqual({ "step <NUM>": 2, theirs: 1 });
+    // It is over: what was forgotten is not learnt again.
+    expect(await a.hasLearnt("llama/r1")).toBe(true);
+    expect(await b.forget({ import: imports[0]!.id }, "grace")).toMatchObject({
+      healthyJobs: 1,
+      imports: [],
+      records: [],
+    });
+    expect(audited.at(-1)).toBe(`grace forget-logs import ${imports[0]!.id} from site b`);
+    for (const one of [a, b, open("c")])
+      expect((await one.store()).normal).toEqual({ "step <NUM>": 1 });
+    await expect(a.forget({ job: "llama/r1" }, "ada")).rejects.toMatchObject({ status: 404 });
+    await expect(a.forget({ import: "none" }, "ada")).rejects.toMatchObject({ status: 404 });
+    // Another import brings back nothing; who imports the same again wants it.
+    expect((await a.take({ ...given, jobs: ["job-y"], normal: {} }, "ada")).imports).toHaveLength(
+      1,
+    );
+    expect((await a.store()).normal).toEqual({ "step <NUM>": 1 });
+    expect((await b.take(given, "ada")).imports).toHaveLength(2);
+    expect((await a.store()).normal).toMatchObject({ theirs: 1 });
   });
 
   it("refuses what is no store, and records with ids of ours", async () => {

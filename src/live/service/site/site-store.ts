@@ -5,16 +5,20 @@ import { isDeepStrictEqual } from "node:util";
 import { errorText, UserError } from "../../../base/errors.ts";
 import type { History } from "../../../history/history.ts";
 import {
+  importId,
   learnt,
   merged,
   parseLogStore,
   storeText,
+  whole,
+  withImport,
+  withoutJob,
   writeLogStore,
 } from "../../../history/log-store-file.ts";
 import { withoutSecrets } from "../../../history/masked-store.ts";
 import type { FaultRecord } from "../../../model/fault-record.ts";
-import { EMPTY_STORE, type LogStore, type Vote } from "../../../model/log-store.ts";
-import type { AskedRecord, SiteLogs } from "../../../model/site.ts";
+import { EMPTY_STORE, type LogKnown, type LogStore, type Vote } from "../../../model/log-store.ts";
+import type { AskedRecord, ForgottenLogs, SiteLogs } from "../../../model/site.ts";
 import { recordOfLine, recordsOf } from "../../../pipeline/logs.ts";
 import type { AuditWord } from "../view.ts";
 import { Refusal } from "../view.ts";
@@ -26,6 +30,7 @@ export interface SiteStoreOptions {
   readonly service: string;
   /** Where `faultline diagnose` finds it. */
   readonly folder: string;
+  nowMs(this: void): number;
   judgements(this: void): readonly Judged[];
   /** Names of machines and jobs, which other sites are not to see. */
   names(this: void): Promise<Iterable<string>>;
@@ -36,13 +41,16 @@ export interface SiteStoreOptions {
 
 /** Each service writes a document of its own: none overwrites what another has learnt. */
 const KEY = "site/logs";
-/** A record that is here is left out of all of them; saying so must not wait for the services that have it. */
+/** What is here is left out of all of them; saying so must not wait for the services that have it. */
 const REMOVED = "site/removed-records/";
+const FORGOTTEN = "site/forgotten-jobs/";
+const TAKEN_BACK = "site/removed-imports/";
 const MOST_SERVICES = 64;
 /** Some megabytes: it is written as a whole. */
 const MOST_NORMAL = 20_000;
 const MOST_JOBS = 1000;
 const MOST_RECORDS = 1000;
+const MOST_IMPORTS = 16;
 
 export class SiteStore {
   readonly #options: SiteStoreOptions;
@@ -55,11 +63,13 @@ export class SiteStore {
 
   /** With the judgements that count for the job as votes; empty where nothing can be read. null: for all jobs. */
   async store(job: string | null = null): Promise<LogStore> {
-    return withJudged(await this.#read(), countingFor(this.#options.judgements(), job));
+    const store = whole(await this.#read());
+    return withJudged(store, countingFor(this.#options.judgements(), job));
   }
 
   async logs(): Promise<SiteLogs> {
-    const store = await this.store();
+    const apart = await this.#read();
+    const store = withJudged(whole(apart), countingFor(this.#options.judgements(), null));
     const own = new Set(store.records.map(({ id }) => id));
     const records = recordsOf(store).filter(
       ({ id }) => own.has(id) || Object.hasOwn(store.votes, id),
@@ -67,6 +77,13 @@ export class SiteStore {
     return {
       healthyJobs: store.jobs.length,
       normalEvents: Object.keys(store.normal).length,
+      jobs: apart.jobs,
+      imports: apart.imports.map(({ known, ...about }) => ({
+        ...about,
+        jobs: known.jobs.length,
+        normalEvents: Object.keys(known.normal).length,
+        records: known.records.length,
+      })),
       records: records.map(({ id, title, certainty }) => {
         const { confirmed, disputed } = store.votes[id] ?? NO_VOTE;
         return { id, title, isOwn: own.has(id), confirmed, disputed, certainty };
@@ -105,7 +122,8 @@ export class SiteStore {
   }
 
   async hasLearnt(job: string): Promise<boolean> {
-    return (await this.#read()).jobs.includes(job);
+    const { jobs } = whole(await this.#read());
+    return jobs.includes(job) || (await this.#keys(FORGOTTEN)).has(job);
   }
 
   /** Events of a job that ended well. */
@@ -115,7 +133,7 @@ export class SiteStore {
 
   async addRecord({ line, ...about }: AskedRecord, who: string): Promise<FaultRecord> {
     return await this.#change(async (store) => {
-      const [all, removed] = [await this.#readAll(), await this.#removed()];
+      const [all, removed] = [whole(await this.#readAll()), await this.#keys(REMOVED)];
       const made = orRefused(() => recordOfLine(line, about, all));
       const record = { ...made, id: freeId(made.id, removed) };
       if (all.records.some(({ id }) => id === record.id))
@@ -136,12 +154,32 @@ export class SiteStore {
   /** One of the site's own that was a mistake, also where another service has it, or another site exports it again. */
   async removeRecord(id: string, who: string): Promise<SiteLogs> {
     await this.#change(async (store) => {
-      const { records } = await this.#readAll();
+      const { records } = whole(await this.#readAll());
       const found = records.find((one) => one.id === id);
       if (!found) throw new Refusal(404, "there is no such record of this site");
       await this.#audit(who, "remove-record", `${id}: ${found.title}`);
       await this.#options.history.putDocument(REMOVED + id, { who });
       return without(store, new Set([id]));
+    });
+    return await this.logs();
+  }
+
+  /** A job that was learnt, or an import, with all that came of it, whichever service has it. */
+  async forget(what: ForgottenLogs, who: string): Promise<SiteLogs> {
+    await this.#change(async (store) => {
+      const all = await this.#readAll();
+      if ("job" in what) {
+        const gone = all.jobs.filter((job) => !withoutJob(all, what.job).jobs.includes(job));
+        if (gone.length === 0) throw new Refusal(404, "no such job was learnt");
+        await this.#audit(who, "forget-logs", gone.join(", "));
+        for (const job of gone) await this.#options.history.putDocument(FORGOTTEN + job, { who });
+        return gone.reduce(withoutJob, store);
+      }
+      const found = all.imports.find(({ id }) => id === what.import);
+      if (!found) throw new Refusal(404, "there is no such import");
+      await this.#audit(who, "forget-logs", `import ${found.id} from ${found.from || found.who}`);
+      await this.#options.history.putDocument(TAKEN_BACK + found.id, { who });
+      return { ...store, imports: store.imports.filter(({ id }) => id !== found.id) };
     });
     return await this.logs();
   }
@@ -152,25 +190,36 @@ export class SiteStore {
     return JSON.parse(storeText(store)) as unknown;
   }
 
-  async take(document: unknown, who: string): Promise<SiteLogs> {
-    const given = orRefused(() => parseLogStore(JSON.stringify(document), "the body"));
+  /** `from`: where it comes from, as people say it. */
+  async take(document: unknown, who: string, from = ""): Promise<SiteLogs> {
+    const given = orRefused(() => whole(parseLogStore(JSON.stringify(document), "the body")));
     const shipped = new Set(recordsOf(EMPTY_STORE).map(({ id }) => id));
     const taken = given.records.find(({ id }) => shipped.has(id));
     if (taken) throw new Refusal(409, `${taken.id} is the id of a record that Faultline has`);
     await this.#change(async (store) => {
-      const judgements = countingFor(this.#options.judgements(), null);
-      const all = merged(withJudged(store, judgements), given);
-      if (all.records.length > MOST_RECORDS)
-        throw new Refusal(409, `a site may have ${MOST_RECORDS} records`);
-      const { records, jobs } = given;
-      await this.#audit(who, "import-logs", `${records.length} records, ${jobs.length} jobs`);
-      return {
-        ...all,
-        jobs: all.jobs.slice(-MOST_JOBS),
-        normal: Object.fromEntries(Object.entries(all.normal).slice(-MOST_NORMAL)),
+      const known = {
+        ...given,
+        jobs: given.jobs.slice(-MOST_JOBS),
+        normal: Object.fromEntries(Object.entries(given.normal).slice(-MOST_NORMAL)),
         // What people judged here is counted anyway.
-        votes: lessJudged(all.votes, votesOf(judgements)),
+        votes: lessJudged(given.votes, votesOf(countingFor(this.#options.judgements(), null))),
       };
+      const { nowMs, history } = this.#options;
+      const after = withImport(store, known, { from, who, atMs: nowMs() });
+      if (whole(after).records.length > MOST_RECORDS)
+        throw new Refusal(409, `a site may have ${MOST_RECORDS} records`);
+      if (after.imports.length > MOST_IMPORTS)
+        throw new Refusal(409, `there are ${MOST_IMPORTS} imports: remove one of them first`);
+      const { records, jobs } = given;
+      const origin = from === "" ? "" : ` from ${from}`;
+      await this.#audit(
+        who,
+        "import-logs",
+        `${records.length} records, ${jobs.length} jobs${origin}`,
+      );
+      // Who imports again what was taken back wants it.
+      await history.putDocument(TAKEN_BACK + importId(known), null);
+      return after;
     });
     return await this.logs();
   }
@@ -192,17 +241,29 @@ export class SiteStore {
     }
   }
 
-  /** What all services have learnt. */
+  /** What all services have learnt, what was imported apart. */
   async #readAll(): Promise<LogStore> {
     const keys = await this.#options.history.documentKeys(KEY);
+    const [removed, forgotten, takenBack] = await Promise.all([
+      this.#keys(REMOVED),
+      this.#keys(FORGOTTEN),
+      this.#keys(TAKEN_BACK),
+    ]);
     let all = EMPTY_STORE;
-    for (const key of keys.slice(-MOST_SERVICES)) all = merged(all, await this.#readOne(key));
-    return without(all, await this.#removed());
+    for (const key of keys.slice(-MOST_SERVICES)) {
+      const one = await this.#readOne(key);
+      const kept = one.jobs.filter((job) => forgotten.has(job)).reduce(withoutJob, one);
+      const known = new Set(all.imports.map(({ id }) => id));
+      const imports = kept.imports.filter(({ id }) => !takenBack.has(id) && !known.has(id));
+      all = merged(all, without({ ...kept, imports }, removed));
+    }
+    return all;
   }
 
-  async #removed(): Promise<ReadonlySet<string>> {
-    const keys = await this.#options.history.documentKeys(REMOVED);
-    return new Set(keys.map((key) => key.slice(REMOVED.length)));
+  /** What was removed, of one kind. */
+  async #keys(prefix: string): Promise<ReadonlySet<string>> {
+    const keys = await this.#options.history.documentKeys(prefix);
+    return new Set(keys.map((key) => key.slice(prefix.length)));
   }
 
   async #readOne(key: string): Promise<LogStore> {
@@ -236,9 +297,13 @@ function freeId(id: string, removed: ReadonlySet<string>): string {
 
 function without(store: LogStore, ids: ReadonlySet<string>): LogStore {
   if (ids.size === 0) return store;
-  const votes = Object.entries(store.votes).filter(([id]) => !ids.has(id));
-  const records = store.records.filter(({ id }) => !ids.has(id));
-  return { ...store, records, votes: Object.fromEntries(votes) };
+  const less = <T extends LogKnown>(known: T): T => ({
+    ...known,
+    records: known.records.filter(({ id }) => !ids.has(id)),
+    votes: Object.fromEntries(Object.entries(known.votes).filter(([id]) => !ids.has(id))),
+  });
+  const imports = store.imports.map((one) => ({ ...one, known: less(one.known) }));
+  return { ...less(store), imports };
 }
 
 const NO_VOTE: Vote = { confirmed: 0, disputed: 0, notes: [] };

@@ -51,6 +51,7 @@ function service(incidents: readonly Incident[] = [OPEN, OVER, OTHER]): Workflow
       },
     },
     incident: async (id) => incidents.find((one) => one.id === id) ?? null,
+    machines: async () => ["node003", "node7.cluster.local", "node000", "x1.east", "x1.west"],
     changed: (incident, handling) => told.push({ incident: incident?.id ?? null, handling }),
   });
 }
@@ -66,7 +67,7 @@ describe("what people do about an incident", () => {
     await first.handle(OPEN.id, { do: "comment", text: "one\n**two**" }, "ada");
     const done = await first.handle(
       OPEN.id,
-      { do: "judge", isRight: false, machine: "node7", cause: "network-slow" },
+      { do: "judge", isRight: false, machine: "NODE7", cause: "network-slow" },
       "ada",
     );
     // Who was first knows of it: the second is not in the way.
@@ -78,7 +79,7 @@ describe("what people do about an incident", () => {
     ]);
     expect(done.judgement).toMatchObject({
       isRight: false,
-      machine: "node7",
+      machine: "node7.cluster.local",
       said: { confidence: OPEN.verdict!.confidence, machines: OPEN.machines },
     });
     const second = service();
@@ -252,6 +253,7 @@ describe("what people do about an incident", () => {
         putAudit: async (row) => void rows.push(row),
       },
       incident: async () => now,
+      machines: async () => [],
       changed: () => undefined,
     });
     await workflow.handle(OPEN.id, { do: "acknowledge" }, "ada");
@@ -263,6 +265,37 @@ describe("what people do about an incident", () => {
     const again = service([now]);
     await again.refresh();
     expect(again.hush(now)?.who).toBe("grace");
+  });
+
+  it("does not call a verdict right that named another machine or cause", async () => {
+    const judge = (machine: string | null, cause: "gpu-hang" | "storage" | null) =>
+      service().handle(OPEN.id, { do: "judge", isRight: true, machine, cause }, "ada");
+    for (const [machine, cause] of [
+      ["node000", null],
+      [null, "storage"],
+      ["node000", "storage"],
+    ] as const)
+      await expect(judge(machine, cause)).rejects.toMatchObject({ status: 400 });
+    expect(rows).toEqual([]);
+    expect((await judge("NODE003.cluster.local", "gpu-hang")).judgement).toMatchObject({
+      isRight: true,
+      machine: "node003",
+    });
+  });
+
+  it("names machines as they are known, and refuses others with those that are near", async () => {
+    const judge = (machine: string) =>
+      service().handle(OPEN.id, { do: "judge", isRight: false, machine, cause: null }, "ada");
+    expect((await judge("NODE000.cluster.local")).judgement?.machine).toBe("node000");
+    for (const unknown of ["node777", "x1", "x1.north"])
+      await expect(judge(unknown)).rejects.toMatchObject({ status: 400 });
+    await expect(judge("node0777")).rejects.toThrow(
+      "no machine node0777 is known; there are node000, node003, node7.cluster.local, x1.east, x1.west",
+    );
+    const limited = { do: "judge", isRight: false, machine: "node0777", cause: null } as const;
+    await expect(service().handle(OPEN.id, limited, "team-l", ["llama"])).rejects.toThrow(
+      /no machine node0777 is known; there are node003$/,
+    );
   });
 
   it("by who sees some jobs replaces no judgement of anybody else", async () => {

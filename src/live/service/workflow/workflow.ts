@@ -7,8 +7,10 @@ import {
   type Mute,
   rootOf,
   saidThen,
+  type SaidThen,
 } from "../../../model/handling.ts";
 import type { Incident } from "../../../model/incident.ts";
+import { knownMachine, nearMachines } from "../../../model/machine-names.ts";
 import { fits } from "../../../base/patterns.ts";
 import type { Hush } from "../alerts/types.ts";
 import { Refusal } from "../view.ts";
@@ -32,6 +34,8 @@ export interface WorkflowOptions {
   newId(this: void): string;
   /** As it is now; null where nobody knows it. */
   incident(this: void, id: string): Promise<Incident | null>;
+  /** Names of all that are known, also of earlier jobs. */
+  machines(this: void): Promise<Iterable<string>>;
   /** What people see and hear of the incident may change; null: of all. */
   changed(this: void, incident: Incident | null, handling: Handling | null): void;
 }
@@ -48,6 +52,7 @@ const MOST_MUTES = 2000;
 const MOST_REOPENED = 100;
 const MOST_MUTE_MS = 90 * 86_400_000;
 const MOST_MERGES = 32;
+const MOST_NEAR = 5;
 
 export class Workflow {
   readonly #options: WorkflowOptions;
@@ -230,14 +235,40 @@ export class Workflow {
   async #deedOf(incident: Incident, asked: Asked, jobs: readonly string[] | null): Promise<Deed> {
     if (asked.do === "acknowledge") return { ...asked, relapses: incident.relapses };
     if (asked.do === "judge") {
-      const { isRight, machine, cause } = asked;
+      const { isRight, cause } = asked;
       if (incident.verdict === null)
         throw new Refusal(409, "the incident has no verdict that could be right or wrong");
       const said = saidThen(incident);
+      const machine =
+        asked.machine === null ? null : await this.#machine(asked.machine, said, jobs);
+      const isOther =
+        (machine !== null && said.machines.length > 0 && !said.machines.includes(machine)) ||
+        (cause !== null && said.cause !== null && cause !== said.cause);
+      if (isRight && isOther)
+        throw new Refusal(400, "a verdict that named another machine or cause was not right");
       return { do: "judge", judgement: { isRight, machine, cause, jobs, said } };
     }
     if (asked.do === "merge") await this.#checkMerge(incident.id, asked.into);
     return asked;
+  }
+
+  /** As it is known, however it is spelled: otherwise its history would be another machine's. */
+  async #machine(
+    spelled: string,
+    { machines: accused }: SaidThen,
+    jobs: readonly string[] | null,
+  ): Promise<string> {
+    if (accused.includes(spelled)) return spelled;
+    const all = await this.#options.machines().catch(() => {
+      throw new Refusal(503, "the machines are not known at the moment, so it was not done");
+    });
+    const known = [...accused, ...all];
+    const name = knownMachine(spelled, known);
+    if (name !== null) return name;
+    // Who sees some jobs only is not told the machines of others.
+    const near = nearMachines(spelled, jobs === null ? known : accused, MOST_NEAR);
+    const there = near.length === 0 ? "" : `; there are ${near.join(", ")}`;
+    throw new Refusal(400, `no machine ${spelled} is known${there}`);
   }
 
   /** A chain of merges must end. */
