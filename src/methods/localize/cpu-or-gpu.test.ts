@@ -84,6 +84,8 @@ describe("a rank that was slow since its record began", () => {
 
   test("has a slow GPU where its calls are those of the others, though it begins late", () => {
     expect(side(usual).cause).toBe("gpu-slow");
-    expect(side((nth) => usual(nth) + 390).cause).toBe("gpu-slow");
+    const late = side((nth) => usual(nth) + 390);
+    expect(late).toMatchObject({ cause: "gpu-slow", isToldApart: false });
+    expect(late.certainty).toBeLessThan(side(usual).certainty);
   });
 });

@@ -107,8 +107,11 @@ export function cpuOrGpu(
       certainty: Math.min(at(false).length, at(true).length) >= ENOUGH ? 0.95 : 0.75,
       isToldApart: true,
     };
-  if (calls === null && !isSpan && !isLateCaller)
-    return { cause: "gpu-slow", issueMs, certainty: 0.9, isToldApart: true };
+  if (calls === null && !isSpan && !isLateCaller) {
+    // It begins late: because its CPU waited for its GPU before, or for its data now.
+    const isToldApart = !(later >= EXPLAINS * growth);
+    return { cause: "gpu-slow", issueMs, certainty: isToldApart ? 0.9 : UNTOLD, isToldApart };
+  }
   // Calls that are late, though neither at first nor more and more: a CPU that waits for its GPU has them.
   if (!isSpan && !isLateAtFirst)
     return { cause: "gpu-slow", issueMs, certainty: UNTOLD, isToldApart: false };
@@ -116,7 +119,7 @@ export function cpuOrGpu(
   const usualGaps = hasBefore
     ? gapsOf(operators, at(false))
     : gapsOf(alike[0], [...(alike[0]?.from.keys() ?? [])]);
-  const firstLateMs = alike.length > 0 ? later : lateMs0;
+  const firstLateMs = alike.length > 0 ? later : (calls?.firstMs ?? lateMs0);
   const places = placesOfDelay(usualGaps, slowGaps, firstLateMs, EXPLAINS * growth);
   const cause = places !== null && places <= FEW_PLACES ? "dataloader" : "cpu-stall";
   return { cause, issueMs, certainty: cause === "dataloader" ? 0.75 : 0.9, isToldApart: true };
