@@ -143,11 +143,13 @@ export type AuditWord =
   | "add-record"
   | "remove-record"
   | "import-logs"
+  | "export-logs"
   | "off"
   | "on"
   | "sign-in"
   | "sign-out"
   | "link"
+  | "open-link"
   | "revoke-links"
   | "reload";
 
@@ -166,6 +168,8 @@ export interface LinksView {
 
 export interface OpenLink {
   readonly incident: string;
+  /** Who made it. */
+  readonly who: string;
   readonly expiresMs: number;
 }
 

@@ -86,6 +86,7 @@ export const siteStore = z.looseObject({ schema: z.literal("faultline.logs-store
 const WITH_BODY = [408, 409, 413, 415, 503];
 const shared = { query: {}, errors: WITH_BODY } as const;
 const PATH = "/api/v1/site";
+export const EXPORT_PATH = `${PATH}/export`;
 
 export const SITE_ROUTES: readonly Route[] = [
   {
@@ -137,7 +138,7 @@ export const SITE_ROUTES: readonly Route[] = [
   {
     ...shared,
     method: "get",
-    path: `${PATH}/export`,
+    path: EXPORT_PATH,
     needs: "read",
     summary: "What was learnt of logs for other sites, without names, paths and addresses",
     answers: { schema: "SiteStore" },
