@@ -225,7 +225,8 @@ export interface ServiceView {
   digest(sinceMs: number, jobs?: readonly string[]): Promise<Digest>;
   /** Those that are not over. */
   mutes(): readonly Mute[];
-  mute(asked: AskedMute, who: string): Promise<Mute>;
+  /** `says`: why it may cover less than was meant; absent where nothing speaks for that. */
+  mute(asked: AskedMute, who: string): Promise<Mute & { readonly says?: string }>;
   unmute(id: string, who: string): Promise<readonly Mute[]>;
   /** How right verdicts were here, or in these jobs, and what was learnt. */
   site(jobs?: readonly string[]): Promise<SiteReport>;
