@@ -23,7 +23,7 @@ import { connectNatsBus } from "../live/wire/nats-bus.ts";
 import { serveAgents } from "../live/wire/ws-bus.ts";
 import type { Io } from "./io.ts";
 import { readyService, rulesOf } from "./ready-service.ts";
-import { type Changes, changesOf, limitsOf } from "./reload-config.ts";
+import { type Changes, changesOf, limitsOf, tokensChanged } from "./reload-config.ts";
 
 export interface OpenServiceOptions {
   readonly hangMs: number;
@@ -180,14 +180,15 @@ export async function openService(
       for (const line of auth.says) log(line);
       signIn.reload(next.oidc);
       slackApp.reload(next.alerts);
-      const changes = changesOf(running, next);
+      const { live, restart } = changesOf(running, next);
+      const which = tokensChanged(running.tokens, next.tokens);
       const { tokens, oidc, publicRead, allowedHosts, alerts } = next;
       const actions = { ...running.actions, ...limitsOf(next.actions) };
       running = { ...running, tokens, oidc, publicRead, allowedHosts, alerts, actions };
       await opened.reconfigure({ alerts, actions });
       http.recheck();
       bus.recheck?.();
-      return changes;
+      return { live: live.map((key) => (key === "tokens" ? which : key)), restart };
     },
     configFailed(isFailed) {
       opened.configSays = !isFailed

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { UserError } from "../base/errors.ts";
 import { readServeConfig, type ServeConfig } from "../live/service/config/config.ts";
-import { changesOf, makeReload, watchConfig } from "./reload-config.ts";
+import type { Token } from "../live/service/http/authorize.ts";
+import { changesOf, makeReload, tokensChanged, watchConfig } from "./reload-config.ts";
 
 const ENV = { HOME: "/home/user" };
 const BASE = readServeConfig(null, {}, ENV);
@@ -36,6 +37,29 @@ describe("changes of a configuration", () => {
     const all = Object.keys(BASE).filter((key) => !["actions", "insecure", "notes"].includes(key));
     expect(known.sort()).toEqual(all.sort());
   });
+});
+
+it("names tokens that were added, removed or changed, and no secret", () => {
+  const one = (name: string, more: Partial<Token> = {}): Token => ({
+    name,
+    scopes: ["read"],
+    jobs: null,
+    agent: null,
+    sha256: "5ec7e7",
+    ...more,
+  });
+  const before = [one("gone"), one("same"), one("more"), one("fewer"), one("new-secret")];
+  const after = [
+    one("more", { scopes: ["read", "act"] }),
+    one("fewer", { jobs: ["a-*"] }),
+    one("same"),
+    one("new-secret", { sha256: "0the7" }),
+    one("added", { scopes: ["agent"], agent: "node1" }),
+  ];
+  expect(tokensChanged(before, after)).toBe(
+    "tokens (more from (read) to (read+act); fewer from (read) to (read, jobs a-*); " +
+      "another secret of new-secret; added added (agent, agent node1); removed gone)",
+  );
 });
 
 describe("reloading", () => {

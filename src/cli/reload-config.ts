@@ -112,3 +112,28 @@ export function changesOf(running: ServeConfig, next: ServeConfig): Changes {
     if (differ(running.actions[key], next.actions[key])) restart.push(`actions.${key}`);
   return { live, restart: restart.map((key) => (key === "dataFolder" ? "data" : key)) };
 }
+
+type Tokens = ServeConfig["tokens"];
+
+/** Which, by their names: for the trail. */
+export function tokensChanged(running: Tokens, next: Tokens): string {
+  const before = new Map(running.map((one) => [one.name, one]));
+  const after = new Set(next.map(({ name }) => name));
+  const rights = ({ scopes, jobs, agent }: Tokens[number]): string =>
+    [
+      scopes.join("+"),
+      ...(jobs === null ? [] : [`jobs ${jobs.join(" ")}`]),
+      ...(agent === null ? [] : [`agent ${agent}`]),
+    ].join(", ");
+  const said = [
+    ...next.flatMap((one) => {
+      const old = before.get(one.name);
+      if (!old) return [`added ${one.name} (${rights(one)})`];
+      if (rights(old) !== rights(one))
+        return [`${one.name} from (${rights(old)}) to (${rights(one)})`];
+      return old.sha256 === one.sha256 ? [] : [`another secret of ${one.name}`];
+    }),
+    ...running.flatMap(({ name }) => (after.has(name) ? [] : [`removed ${name}`])),
+  ];
+  return said.length === 0 ? "tokens" : `tokens (${said.join("; ")})`;
+}

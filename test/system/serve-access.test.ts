@@ -158,6 +158,25 @@ describe("scopes", () => {
     }
   });
 
+  it("writes tokens that nobody knows into the audit trail, once a minute, and who read the export", async () => {
+    const { url, asked, clock } = await start();
+    const route = GUARDED.find(({ path }) => path === "/api/v1/jobs")!;
+    const exported = GUARDED.find(({ path }) => path === "/api/v1/site/export")!;
+    const rows = () => asked.filter(({ what }) => what === "note").map(({ of }) => of);
+    for (let i = 0; i < 30; i++) await ask(url, route, `guess-${i}-0123456789`);
+    const row = ["anybody", "refuse", "", "a token that is not known, from 127.0.0.1"];
+    expect(rows()).toEqual([row]);
+    clock.nowMs += 120_000;
+    await ask(url, route, "guess-0123456789");
+    expect(rows().at(-1)!.at(-1)).toBe(`${row[3]}; 29 such requests before it have no row`);
+    // A known token without the right is no guess.
+    await ask(url, route, secretOf("act"));
+    expect(rows()).toHaveLength(2);
+    for (let i = 0; i < 2; i++) await ask(url, exported, secretOf("read"));
+    await ask(url, exported, secretOf("team-l"));
+    expect(rows().slice(2)).toEqual([["read", "export-logs", "", "what was learnt of logs"]]);
+  });
+
   it("writes refused actions into the audit trail, once a minute for each", async () => {
     const { url, asked, clock } = await start();
     const [route] = ROUTES.filter(({ path }) => path.endsWith("/actions/:action"));
@@ -476,7 +495,11 @@ describe("read-only links", () => {
   it("end with their time, with a revocation, and with any change of their text; restarts keep them", async () => {
     const { clock, store, links, documents } = linked();
     const { link } = await links.create("i1", 1000, "act");
-    expect(await links.open(link)).toEqual({ incident: "i1", expiresMs: NOW_MS + 1000 });
+    expect(await links.open(link)).toEqual({
+      incident: "i1",
+      who: "act",
+      expiresMs: NOW_MS + 1000,
+    });
     expect(await new Links(store).open(link)).not.toBeNull();
     for (let i = 0; i < link.length; i++) {
       const sign = link[i] === "A" ? "B" : "A";
@@ -499,6 +522,23 @@ describe("read-only links", () => {
     // Another key: of another history.
     documents.delete("access/link-key");
     expect(await new Links(store).open(third.link)).toBeNull();
+  });
+
+  it("leave a row when they are opened, once a minute for each address", async () => {
+    const { links } = linked();
+    const { url, asked, clock } = await start({ links });
+    const { link } = await links.create(INCIDENT.id, 1e6, "act");
+    const route = ROUTES.find(({ path }) => path === "/api/v1/incidents/:id")!;
+    for (let i = 0; i < 3; i++) await ask(url, route, link);
+    const row = ["link", "open-link", INCIDENT.id, "made by act, opened from 127.0.0.1"];
+    expect(asked.filter(({ what }) => what === "note").map(({ of }) => of)).toEqual([row]);
+    clock.nowMs += 60_000;
+    await ask(url, route, link);
+    const left = `${row[3]}; 2 such requests before it have no row`;
+    expect(asked.filter(({ what }) => what === "note").at(-1)?.of).toEqual([
+      ...row.slice(0, 3),
+      left,
+    ]);
   });
 
   it("are void with the token of who made them, and with its right to act on the incident", async () => {

@@ -47,7 +47,8 @@ it("takes other tokens at SIGHUP, keeps the earlier ones where the file has an e
     expect(await statuses()).toEqual([200, 401]);
 
     const second = { ...base, tokens: [token("two")], detection: { hangSeconds: 99 } };
-    const changed = "reloaded: tokens changed; these need a restart: detection";
+    const changed =
+      "reloaded: tokens (added two (read); removed one) changed; these need a restart: detection";
     await reload(second, changed);
     expect(await statuses()).toEqual([401, 200]);
     expect(await health()).toMatchObject({ status: "ok" });
@@ -60,9 +61,10 @@ it("takes other tokens at SIGHUP, keeps the earlier ones where the file has an e
       degraded:
         "the configuration file has an error, the earlier one stays in force; see the service's log",
     });
-    await reload({ ...second, tokens: [] }, "reloaded: tokens changed; these");
+    await reload({ ...second, tokens: [] }, "no tokens and no sign-in any more");
     text = "";
-    await reload({ ...second, tokens: [token("one"), token("two")] }, "reloaded: tokens changed");
+    const both = { ...second, tokens: [token("one"), token("two")] };
+    await reload(both, "reloaded: tokens (added one (read)) changed");
     expect(await statuses()).toEqual([200, 200]);
     expect(await health()).toMatchObject({ status: "ok" });
     expect(await health()).not.toHaveProperty("degraded");

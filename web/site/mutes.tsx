@@ -71,8 +71,10 @@ function nameOf({ job, machine, cause }: Mute): string {
 
 function MuteForm(): VNode {
   const [round, setRound] = useState(0);
+  const [says, setSays] = useState("");
   const { isBusy, error, send } = useSend((answer) => {
-    const mute = answer as Mute;
+    const { says: doubt = "", ...mute } = answer as Mute & { readonly says?: string };
+    setSays(doubt);
     const others = (mutes.value ?? []).filter(({ id }) => id !== mute.id);
     mutes.set([...others, mute].sort((a, b) => a.untilMs - b.untilMs));
     setRound((before) => before + 1);
@@ -126,6 +128,7 @@ function MuteForm(): VNode {
       <button type="submit" disabled={isBusy}>
         Mute
       </button>
+      {says !== "" && <p role="status">Muted, but {says}.</p>}
       <Sent error={error} />
     </form>
   );

@@ -1,6 +1,6 @@
 /** What the service shows: jobs, ranks and iterations from memory, incidents and what was done from the history. */
 import { errorText } from "../../base/errors.ts";
-import { fitsAny } from "../../base/patterns.ts";
+import { fits, fitsAny } from "../../base/patterns.ts";
 import type { IterationRows } from "../../history/history.ts";
 import type { Incident } from "../../model/incident.ts";
 import { answersWithin } from "./answers-within.ts";
@@ -23,6 +23,8 @@ const NOTHING: IterationRows = {
   durationMs: new Float64Array(0),
 };
 
+const MOST_JOBS = 10_000;
+
 export function serviceView(service: Service, startedMs: number): ServiceView {
   const { history } = service.options;
 
@@ -36,6 +38,12 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     ...[...service.jobs.values()].flatMap(({ open }) => open),
     ...(service.machines?.open ?? []),
   ];
+  /** Also by a pattern, and also where nobody can say. */
+  const isKnownJob = async (pattern: string): Promise<boolean> => {
+    if ([...service.jobs.keys()].some((job) => fits(job, pattern))) return true;
+    const rows = await history.jobs(MOST_JOBS).catch(() => null);
+    return rows?.some(({ job }) => fits(job, pattern)) ?? true;
+  };
   const incident = (id: string): Promise<Incident | null> => service.incident(id);
 
   return {
@@ -146,7 +154,11 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     handle: (id, asked, who, jobs) => service.workflow.handle(id, asked, who, jobs),
     digest: (sinceMs, jobs) => service.digest(sinceMs, jobs),
     mutes: () => service.workflow.mutes(),
-    mute: (asked, who) => service.workflow.mute(asked, who),
+    async mute(asked, who) {
+      const made = await service.workflow.mute(asked, who);
+      if (asked.job === null || (await isKnownJob(asked.job))) return made;
+      return { ...made, says: `no job that is known here is called ${asked.job}; one may come` };
+    },
     unmute: (id, who) => service.workflow.unmute(id, who),
     site: async (jobs) =>
       jobs === undefined

@@ -156,11 +156,13 @@ export type AuditWord =
   | "remove-record"
   | "import-logs"
   | "forget-logs"
+  | "export-logs"
   | "off"
   | "on"
   | "sign-in"
   | "sign-out"
   | "link"
+  | "open-link"
   | "revoke-links"
   | "reload";
 
@@ -179,6 +181,8 @@ export interface LinksView {
 
 export interface OpenLink {
   readonly incident: string;
+  /** Who made it. */
+  readonly who: string;
   readonly expiresMs: number;
 }
 
@@ -227,7 +231,8 @@ export interface ServiceView {
   digest(sinceMs: number, jobs?: readonly string[]): Promise<Digest>;
   /** Those that are not over. */
   mutes(): readonly Mute[];
-  mute(asked: AskedMute, who: string): Promise<Mute>;
+  /** `says`: why it may cover less than was meant; absent where nothing speaks for that. */
+  mute(asked: AskedMute, who: string): Promise<Mute & { readonly says?: string }>;
   unmute(id: string, who: string): Promise<readonly Mute[]>;
   /** How right verdicts were here, or in these jobs, and what was learnt. */
   site(jobs?: readonly string[]): Promise<SiteReport>;

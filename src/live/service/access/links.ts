@@ -79,7 +79,7 @@ export class Links implements LinksView {
     // Only somebody who has the key, of an old backup, could have made such a one.
     if (issuedMs > nowMs + 2 * CLOCKS_MS || expiresMs - issuedMs > MOST_LIFE_MS) return null;
     const isRevoked = revokedMs(await this.#store.read(REVOKED + incident)) >= issuedMs;
-    return isRevoked ? null : { incident, expiresMs };
+    return isRevoked ? null : { incident, who, expiresMs };
   }
 
   async #readKey(): Promise<Buffer | null> {

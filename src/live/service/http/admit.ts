@@ -3,9 +3,10 @@ import type { IncomingMessage } from "node:http";
 import type { Caller } from "../access/grants.ts";
 import { viewFor } from "../access/limited-view.ts";
 import { LINK_PREFIX } from "../access/links.ts";
-import { type OpenLink, Refusal, type ServiceView } from "../view.ts";
+import { type AuditWord, type OpenLink, Refusal, type ServiceView } from "../view.ts";
 import { type Authorizer, Denial } from "./authorize.ts";
 import type { Route } from "./route.ts";
+import { EXPORT_PATH } from "./site-routes.ts";
 
 export interface Admitted {
   readonly caller: Caller;
@@ -20,17 +21,20 @@ export const LINKED_PATHS: readonly string[] = [
   "/api/v1/incidents/:id/report",
 ];
 
-/** Throws Refusal. */
+/** Throws Refusal. `note`: who read what is not for everybody. */
 export async function admit(
   view: ServiceView,
   auth: Authorizer,
   route: Pick<Route, "method" | "path" | "needs">,
   request: IncomingMessage,
   id: string,
+  note: SparingNote,
 ): Promise<Admitted> {
   const text = linkOf(request);
   if (text === null || route.needs === "nothing") {
     const caller = auth.authorize(request, route.needs);
+    if (route.path === EXPORT_PATH && caller.jobs === null)
+      note(caller.name, "export-logs", "", "what was learnt of logs");
     return { caller, view: viewFor(view, caller) };
   }
   const link = await openLink(view, text);
@@ -39,6 +43,8 @@ export async function admit(
   if (route.method !== "get" || !LINKED_PATHS.includes(route.path))
     throw new Denial(403, "the link opens one incident, and nothing else");
   if (id !== link.incident) throw new Refusal(404, "there is no such incident");
+  const { remoteAddress = "" } = request.socket;
+  note("link", "open-link", id, `made by ${link.who}, opened from ${remoteAddress}`);
   return { caller: { name: "link", agent: null, jobs: null }, view };
 }
 
@@ -52,6 +58,38 @@ export async function openLink(view: ServiceView, text: string): Promise<OpenLin
   return await view.links.open(text).catch(() => {
     throw new Refusal(503, "links cannot be checked at the moment: the history is away");
   });
+}
+
+export type SparingNote = (who: string, what: AuditWord, incident: string, detail: string) => void;
+
+/**
+ * Rows that can be caused as often as one likes: each one once a minute, and not more than so many in all, so that
+ * nobody fills the trail. A row says how many were left out before it.
+ */
+export function noteSparingly(
+  view: Pick<ServiceView, "note">,
+  mostInAll: number,
+  nowMs: () => number,
+): SparingNote {
+  const noted = new Set<string>();
+  let sinceMs = -Infinity;
+  let leftOut = 0;
+  return (...row) => {
+    if (Math.abs(nowMs() - sinceMs) >= NOTED_MS) {
+      sinceMs = nowMs();
+      noted.clear();
+    }
+    const key = JSON.stringify(row);
+    if (noted.has(key) || noted.size >= mostInAll) {
+      leftOut++;
+      return;
+    }
+    noted.add(key);
+    const [who, what, incident, detail] = row;
+    const more = leftOut === 0 ? "" : `; ${leftOut} such requests before it have no row`;
+    leftOut = 0;
+    void view.note(who, what, incident, `${detail}${more}`).catch(() => undefined);
+  };
 }
 
 const NOTED_MS = 60_000;

@@ -52,6 +52,8 @@ export interface Authorizer {
   holds(this: void, request: Asking, need: Need, caller: Caller): boolean;
   /** What stands for somebody's right to act on an incident, for links; null where there is none. Never shown. */
   rightOf(this: void, who: string, incident: string): string | null;
+  /** Hears of each token that is turned away, and from which address it came. */
+  onRefused(this: void, listener: (address: string) => void): void;
   /** From now on these hold. Throws UserError, and changes nothing then. */
   reload(this: void, rules: AccessRules): void;
 }
@@ -100,11 +102,19 @@ export function makeAuthorizer(options: AuthorizerOptions): Authorizer {
   const guard = watchWrongTokens(() => options.nowMs());
   let inForce = options;
   let rules = rulesOf(options);
+  let refused: (address: string) => void = () => undefined;
   const authorize = (request: Asking, need: Need, counting: WrongTokens | null): Caller => {
     if (need === "nothing") return { name: "anybody", agent: null, jobs: null };
     const scope = need === "metrics" ? "read" : need;
     const token = rules.isOpen ? null : tokenOf(request.headers.authorization);
-    if (token !== null) return rules.bearer(request, token, scope, counting);
+    if (token !== null)
+      try {
+        return rules.bearer(request, token, scope, counting);
+      } catch (error) {
+        const isUnknown = error instanceof Denial && error.status !== 403;
+        if (isUnknown && counting !== null) refused(request.socket.remoteAddress ?? "");
+        throw error;
+      }
     const person = rules.isOpen ? null : (options.personOf?.(request) ?? null);
     return person === null
       ? rules.anonymous(request, need)
@@ -124,6 +134,7 @@ export function makeAuthorizer(options: AuthorizerOptions): Authorizer {
         return false;
       }
     },
+    onRefused: (listener) => void (refused = listener),
     rightOf: (who, incident) => rules.rightOf(who, incident),
     reload(next) {
       rules = rulesOf({ ...options, ...next });

@@ -9,7 +9,7 @@ import { harmless } from "../../../base/text.ts";
 import { Refusal, type ServiceView } from "../view.ts";
 import type { SignIn } from "../access/sign-in.ts";
 import { SLACK_BODY_BYTES, SLACK_PATH, type SlackApp } from "../slack/slack-app.ts";
-import { admit, type Admitted, noteRefusals } from "./admit.ts";
+import { admit, type Admitted, noteRefusals, noteSparingly, type SparingNote } from "./admit.ts";
 import { type Authorizer, Denial } from "./authorize.ts";
 import { squeezed } from "./encoding.ts";
 import { EVENT_HEADERS, type EventStreams } from "./events.ts";
@@ -48,15 +48,18 @@ const JSON_TYPE = {
 };
 /** The longest that /healthz waits: who asks for it wants an answer. */
 const HEALTH_MS = 5000;
+/** Rows of the audit trail a minute for what was read. */
+const MOST_READ = 60;
 
 export function makeRouter(served: Served): Router {
   const router = new Hono<Bindings>({ strict: true });
   const own = ownAnswers(served);
   const noteRefusal = noteRefusals(served.view, () => served.nowMs());
+  const noteRead = noteSparingly(served.view, MOST_READ, () => served.nowMs());
   for (const [path, routes] of groupBy(served.routes, (route) => route.path)) {
     for (const route of routes)
       router.on(route.method.toUpperCase(), path, async (c) => {
-        const response = await answer(c, route, served, own[path], noteRefusal).catch(
+        const response = await answer(c, route, served, own[path], noteRefusal, noteRead).catch(
           (error: unknown) => refuse(error, served, hasBody(c.env.incoming.method)),
         );
         served.requests.add(path, response === RESPONSE_ALREADY_SENT ? 200 : response.status);
@@ -92,12 +95,13 @@ async function answer(
   served: Served,
   own: OwnAnswer | undefined,
   noteRefusal: ReturnType<typeof noteRefusals>,
+  noteRead: SparingNote,
 ): Promise<Response> {
   const { incoming } = c.env;
   const id = c.req.param("id") ?? "";
   let by: Admitted | null = null;
   try {
-    by = await admit(served.view, served.auth, route, incoming, id);
+    by = await admit(served.view, served.auth, route, incoming, id, noteRead);
     return await answerTo(by, c, route, served, own);
   } catch (error) {
     // Who tried to do what they may not: one row of the audit trail.

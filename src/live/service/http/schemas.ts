@@ -31,6 +31,7 @@ import {
   digest,
   handling,
   handlingBody,
+  madeMute,
   mute,
   muteBody,
 } from "./workflow-routes.ts";
@@ -380,6 +381,7 @@ export const SCHEMAS = {
   HandlingBody: handlingBody,
   Digest: digest,
   Mute: mute,
+  MadeMute: madeMute,
   Mutes: z.object({ mutes: z.array(mute) }),
   MuteBody: muteBody,
   Site: site,

@@ -15,6 +15,7 @@ import { harmless } from "../../../base/text.ts";
 import type { DemoControl, ServiceView } from "../view.ts";
 import { SignIn } from "../access/sign-in.ts";
 import { SLACK_PATH, type SlackApp } from "../slack/slack-app.ts";
+import { noteSparingly } from "./admit.ts";
 import { type Authorizer, Denial } from "./authorize.ts";
 import { openEventStreams } from "./events.ts";
 import { jsonText } from "./json.ts";
@@ -66,7 +67,14 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "cross-origin-opener-policy": "same-origin",
 };
 
+/** Rows of the audit trail a minute: tokens that nobody knows come from anywhere. */
+const MOST_REFUSED = 10;
+
 export async function serveHttp(options: ServeHttpOptions): Promise<HttpSide> {
+  const note = noteSparingly(options.view, MOST_REFUSED, () => options.nowMs());
+  options.auth.onRefused((address) =>
+    note("anybody", "refuse", "", `a token that is not known, from ${address}`),
+  );
   return await serveRoutes(
     options,
     options.demo ? [...ROUTES, ...demoRoutes(options.demo)] : ROUTES,

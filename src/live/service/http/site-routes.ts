@@ -112,6 +112,7 @@ const IMPORT_QUERY = { from: text("where it comes from, for those who read the l
 const WITH_BODY = [408, 409, 413, 415, 503];
 const shared = { query: {}, errors: WITH_BODY } as const;
 const PATH = "/api/v1/site";
+export const EXPORT_PATH = `${PATH}/export`;
 
 export const SITE_ROUTES: readonly Route[] = [
   {
@@ -175,7 +176,7 @@ export const SITE_ROUTES: readonly Route[] = [
   {
     ...shared,
     method: "get",
-    path: `${PATH}/export`,
+    path: EXPORT_PATH,
     needs: "read",
     summary: "What was learnt of logs for other sites, without names, paths and addresses",
     answers: { schema: "SiteStore" },

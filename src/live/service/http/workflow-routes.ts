@@ -61,7 +61,7 @@ export const commentedHandling: z.ZodType<CommentedHandling> = handled.extend({
   comments: z.array(z.object({ ...deed, text: z.string() })).describe("the last 500"),
 });
 
-export const mute: z.ZodType<Mute> = z.object({
+const muted = z.object({
   id: z.string(),
   kind: z.enum(["mute", "maintenance"]),
   job: z.string().nullable(),
@@ -71,6 +71,10 @@ export const mute: z.ZodType<Mute> = z.object({
   untilMs: ms,
   who: z.string(),
   why: z.string(),
+});
+export const mute: z.ZodType<Mute> = muted;
+export const madeMute = muted.extend({
+  says: z.string().exactOptional().describe("where no job that is known is meant"),
 });
 
 const MOST_NAME = 200;
@@ -212,7 +216,7 @@ export const WORKFLOW_ROUTES: readonly Route[] = [
     needs: "act",
     summary: "Mute alerts by job, machine or cause for a while, or for planned maintenance",
     body: "MuteBody",
-    answers: { schema: "Mute" },
+    answers: { schema: "MadeMute" },
     errors: WITH_BODY,
     answer: async (ask) => {
       const { fromMs = ask.nowMs, ...rest } = await bodyOf(ask, muteBody);

@@ -375,6 +375,18 @@ describe("mutes", () => {
       ).rejects.toMatchObject({ status: 400 });
   });
 
+  it("of times and causes that cannot be are refused", async () => {
+    const workflow = service();
+    const untilMs = nowMs + MINUTE_MS;
+    const muted = (asked: object) =>
+      workflow.mute({ ...hour, fromMs: nowMs, untilMs, ...asked }, "ada");
+    for (const asked of [{ job: "*", fromMs: -1e300 }, { cause: "gpu-slwo" }, { cause: "x*" }])
+      await expect(muted(asked)).rejects.toMatchObject({ status: 400 });
+    expect(rows).toEqual([]);
+    for (const cause of ["gpu-slow", "network-*"]) await muted({ cause });
+    expect(workflow.mutes()).toHaveLength(2);
+  });
+
   it("are weaker than nothing: an acknowledged incident is said, a merged one is not", async () => {
     const workflow = service();
     await workflow.handle(OPEN.id, { do: "acknowledge" }, "ada");

@@ -1,5 +1,6 @@
 /** Who looks after which incident, and what is muted: read from the audit trail, kept in memory, written there first. */
 import type { AuditRow, History } from "../../../history/history.ts";
+import { CAUSES } from "../../../model/cause.ts";
 import {
   acknowledgedNow,
   type CommentedHandling,
@@ -216,6 +217,13 @@ export class Workflow {
     const nowMs = this.#options.nowMs();
     if (untilMs <= Math.max(nowMs, fromMs) || untilMs - nowMs > MOST_MUTE_MS)
       throw new Refusal(400, "a mute ends after it begins, and within 90 days");
+    if (nowMs - fromMs > MOST_MUTE_MS)
+      throw new Refusal(
+        400,
+        "a mute begins at most 90 days ago: fromMs is milliseconds since 1970",
+      );
+    if (cause !== null && !CAUSES.some((one) => fits(one, cause)))
+      throw new Refusal(400, `no cause is called "${cause}": they are ${CAUSES.join(", ")}`);
     if (this.mutes().length >= MOST_MUTES)
       throw new Refusal(409, `there are ${MOST_MUTES} mutes already`);
     const mute = { ...asked, id: this.#options.newId() };
