@@ -317,14 +317,22 @@ export class Service {
     ]);
   }
 
-  /** Of jobs and machines, also earlier ones, and of people who sign in. */
+  /** Of jobs and machines, also earlier ones, and of people: all who did something, and who was to look after it. */
   async #names(): Promise<readonly string[]> {
-    const rows = await within(this.options.history.jobs(MOST_NAMES), AUDIT_MS);
-    const people = [...this.workflow.handlings.values()]
-      .flatMap((one) => [one.acknowledged?.who, one.reopened?.who, one.judgement?.who])
-      .flatMap((who) => (who?.startsWith("oidc:") ? [who.slice("oidc:".length)] : []));
+    const { history } = this.options;
+    const [rows, deeds, machines] = await Promise.all([
+      within(history.jobs(MOST_NAMES), AUDIT_MS),
+      within(history.audit({ most: MOST_NAMES }), AUDIT_MS),
+      this.#machineNames(),
+    ]);
+    const people = deeds
+      .flatMap(({ who, what, detail }) => (what === "assign" ? [who, detail] : [who]))
+      .filter((who) => who !== "service")
+      // "oidc:ada@acme.com": how somebody signed in is no part of the name.
+      .flatMap((who) => who.split(":").at(-1)!);
+    const assignees = [...this.workflow.handlings.values()].flatMap((one) => one.assignee ?? []);
     const jobs = [...this.jobs.keys(), ...rows.map(({ job }) => job)];
-    return [...new Set([...jobs, ...(await this.#machineNames()), ...people])];
+    return [...new Set([...jobs, ...machines, ...people, ...assignees])];
   }
 
   async digest(sinceMs: number, jobs?: readonly string[]): Promise<Digest> {
