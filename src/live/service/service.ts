@@ -59,6 +59,7 @@ import { LogLearning } from "./site/learn-logs.ts";
 import { SiteStore } from "./site/site-store.ts";
 import { WeeklyDigest } from "./site/weekly-digest.ts";
 import { type AuditWord, Refusal } from "./view.ts";
+import { peopleIn } from "./workflow/deeds.ts";
 import { Workflow } from "./workflow/workflow.ts";
 
 export interface ServiceOptions {
@@ -325,14 +326,9 @@ export class Service {
       within(history.audit({ most: MOST_NAMES }), AUDIT_MS),
       this.#machineNames(),
     ]);
-    const people = deeds
-      .flatMap(({ who, what, detail }) => (what === "assign" ? [who, detail] : [who]))
-      .filter((who) => who !== "service")
-      // "oidc:ada@acme.com": how somebody signed in is no part of the name.
-      .flatMap((who) => who.split(":").at(-1)!);
     const assignees = [...this.workflow.handlings.values()].flatMap((one) => one.assignee ?? []);
     const jobs = [...this.jobs.keys(), ...rows.map(({ job }) => job)];
-    return [...new Set([...jobs, ...machines, ...people, ...assignees])];
+    return [...new Set([...jobs, ...machines, ...peopleIn(deeds), ...assignees])];
   }
 
   async digest(sinceMs: number, jobs?: readonly string[]): Promise<Digest> {
