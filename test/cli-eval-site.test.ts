@@ -63,7 +63,7 @@ describe("faultline eval site", () => {
       const isKnown = request.headers.authorization === "Bearer letmein";
       response.statusCode = isKnown && request.url?.startsWith("/api/v1/site") ? 200 : 401;
       const store = { ...EMPTY_STORE, records: [recordOfLine(LINE, ABOUT, EMPTY_STORE)] };
-      if (request.url === "/api/v1/site/export") response.end(storeText(store));
+      if (request.url === "/api/v1/site/export?texts=true") response.end(storeText(store));
       else response.end(JSON.stringify(howRight([judged(true)])));
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

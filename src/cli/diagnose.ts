@@ -100,7 +100,7 @@ async function siteOptions(
 async function storeOf(io: Io, from: string, tokenFile: string | undefined): Promise<LogStore> {
   if (!/^https?:\/\//.test(from)) return await readLogStore(from, true);
   const { askService } = await import("./ask-service.ts");
-  const path = "/api/v1/site/export";
+  const path = "/api/v1/site/export?texts=true";
   const document = await askService(io, from, path, "faultline.logs-store/1", tokenFile);
   return parseLogStore(JSON.stringify(document), from);
 }

@@ -77,9 +77,13 @@ export function addLogs(io: Io, program: Command, setStatus: (status: number) =>
     });
   ofLogs(
     "export",
-    "write a store to a file for other sites, without names of hosts, paths and addresses",
+    "write a store to a file for other sites: patterns of its records, and votes on them",
   )
     .argument("[file]", "output file (default: stdout)")
+    .option(
+      "--texts",
+      "also what healthy jobs log and what people wrote of records, masked as well as can be",
+    )
     .option("--unmasked", "as it is, for this site: names, paths and notes stay in it")
     .option("--all", "only the records, including those that come with Faultline")
     .action(async (file: string | undefined, _: StoreFlags, command: Command) => {

@@ -212,6 +212,7 @@ function unknownRecord(id: string, store: LogStore): UserError {
 
 export interface ExportFlags extends StoreFlags {
   readonly all?: boolean;
+  readonly texts?: boolean;
   readonly unmasked?: boolean;
 }
 
@@ -230,7 +231,7 @@ export async function runLogsExport(
     );
   const text = flags.all
     ? JSON.stringify(recordsOf(store), null, 1)
-    : storeText(flags.unmasked ? store : withoutSecrets(store, []));
+    : storeText(flags.unmasked ? store : withoutSecrets(store, [], flags.texts === true));
   if (target === undefined) io.out.write(`${text}\n`);
   else {
     try {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { processorMs } from "../../test/support/processor-time.ts";
+import type { FaultRecord } from "../model/fault-record.ts";
 import { EMPTY_STORE } from "../model/log-store.ts";
+import { parseLogStore, storeText } from "./log-store-file.ts";
 import { masker, withoutSecrets } from "./masked-store.ts";
 
 /** What must not leave the site, in lines as programs write them. */
@@ -19,6 +21,7 @@ const HOSTILE: readonly (readonly [line: string, secret: RegExp])[] = [
   ["Authorization: Bearer eyJhbGciOi", /eyJ/],
   ["using hf_abcdefghijklmnop", /abcdefgh/],
   ["AKIAIOSFODNN7EXAMPLE is no key", /AKIA/],
+  ["HF_TOKEN hf_AbCdEf and eyJhbGciOi.eyJzdWIi.abc-_", /AbCdEf|eyJ/],
   ["hash 9f86d081884c7d659a2feaa0c55ad015", /9f86d/],
   ["started for user grace", /grace/],
   ["uid=1000 user=linus group=x", /linus|1000/],
@@ -42,6 +45,28 @@ const HOSTILE: readonly (readonly [line: string, secret: RegExp])[] = [
   // Known with its domain, logged without.
   ["connect to fsn1-h100-13 failed", /fsn1/],
   ["asked ada.lovelace about it", /ada|lovelace/],
+  ["token abcdef123456 was refused", /abcdef/],
+  ["authorization header Basic dXNlcjpwYXNz", /dXNl/],
+  ["export PASS=hunter", /hunter/],
+  ["the password is hunter", /hunter/],
+  ["passphrase hunter", /hunter/],
+  ["sshpass -p hunter ssh x", /hunter/],
+  ["Bearer: abcdefgh", /abcdefgh/],
+  ["azure sv=2020&sig=abcd%3D", /abcd/],
+  ["open /home/алиса/x", /алиса/],
+  ["open C:\\My Files\\ada project\\a.py", /Files|ada|project/],
+  ["open C:/Users/ada/x", /ada/],
+  ["open ~ada/x or $HOME/ada/x or ../ada/x", /ada/],
+  ["key %2Fhome%2Fada%2Fx is gone", /ada/],
+  ["mount filer:/vol/proj_x is stale", /filer|vol|proj/],
+  ["dgxa100-c03n07: ECC error", /dgx|c03/],
+  ["dgxa<NUM>-c<NUM>n<NUM>: ECC error", /dgx/],
+  ["ip-10-1-2-3 is lost", /ip-10/],
+  ["slurm cancelled it on cn[001-004]", /cn/],
+  ["gpu_b300_017 and gpu-b<NUM>-<NUM> are lost", /b300|_b|gpu-b/],
+  ["addr 2001:db8:: is gone", /db8/],
+  ["port guid 0xb83fd20300a1b2c3 or b83f:d203:00a1:b2c3", /b83f/],
+  ["clone git@host:org/repo", /org|repo/],
 ];
 const mask = masker([
   "acme-gpu017",
@@ -53,6 +78,7 @@ const mask = masker([
   "ada.lovelace@acme.com",
   "max.weber@acme.com",
   "ray.kurz@acme.com",
+  "gpu-b300-017",
 ]);
 
 describe("an export", () => {
@@ -69,6 +95,8 @@ describe("an export", () => {
       "host: node<NUM> rank: 3",
       '"token": "<STR>" was read',
       "password: <STR>",
+      "mlx5_0 port 1: link down after 300s, fp16 of 8x gpu0, layer12",
+      "12 tokens of 400: token index out of range",
       "[rank1] lease of vault shard <NUM> was refused",
       "ray: max sequence length <NUM> reached",
     ])
@@ -76,7 +104,19 @@ describe("an export", () => {
   });
 
   it("masks in time that grows with the text, whatever it is", () => {
-    for (const part of ["a.", "a:", "/a", "a-", "user=", "@a"]) {
+    for (const part of [
+      "a.",
+      "a:",
+      "/a",
+      "a-",
+      "user=",
+      "@a",
+      "token ",
+      "a1",
+      "%2F",
+      "C:\\",
+      "::",
+    ]) {
       expect(processorMs(() => void mask(part.repeat(2000)))).toBeLessThan(2000);
     }
   });
@@ -112,11 +152,37 @@ describe("an export", () => {
         },
       },
       ["acme-gpu017", "secret-llama-3"],
+      true,
     );
     expect(JSON.stringify(store)).not.toMatch(/acme|ada|secret|10\.0/);
     expect(store.records.map(({ id }) => id)).toEqual(["site.leaf"]);
     expect(store.votes).toEqual({ "site.leaf": { confirmed: 1, disputed: 0, notes: [] } });
     expect(store.normal).toEqual({ "<HOST>: ready": 2 });
-    expect(withoutSecrets(store, []).jobs).toEqual(store.jobs);
+    expect(withoutSecrets(store, [], true).jobs).toEqual(store.jobs);
+  });
+
+  it("holds no free text unless somebody asks for it", () => {
+    const texts = ["title", "meaning", "component", "action", "source"] as const;
+    const record = {
+      ...Object.fromEntries(texts.map((field) => [field, `${field} of zorbl`])),
+      id: "site.lease",
+      layer: "framework",
+      role: "root",
+      severity: "error",
+      category: "hardware.storage",
+      owner: "storage",
+      certainty: 0.8,
+      match: { all: ["the lease was refused"], regex: "the lease was refused" },
+      falseFriends: ["zorbl"],
+      example: "zorbl: the lease was refused",
+    } as unknown as FaultRecord;
+    const votes = { "site.lease": { confirmed: 2, disputed: 1, notes: ["zorbl"] } };
+    const known = { ...EMPTY_STORE, jobs: ["zorbl"], normal: { "zorbl runs": 1 } };
+    const store = withoutSecrets({ ...known, records: [record], votes }, [], false);
+    expect(JSON.stringify(store)).not.toMatch(/zorbl/);
+    expect(store.votes["site.lease"]).toMatchObject({ confirmed: 2, disputed: 1 });
+    const [sent] = parseLogStore(storeText(store), "the export").records;
+    const { match, category, owner, certainty } = record;
+    expect(sent).toMatchObject({ match, category, owner, certainty, id: "site.lease" });
   });
 });

@@ -177,7 +177,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       ),
     addRecord: (asked, who) => service.site.addRecord(asked, who),
     removeRecord: (id, who) => service.site.removeRecord(id, who),
-    exportSite: () => service.site.exported(),
+    exportSite: (texts) => service.site.exported(texts),
     importSite: (document, who, from) => service.site.take(document, who, from),
     forgetLogs: (what, who) => service.site.forget(what, who),
     actionsSwitch: () => service.actionsSwitch.state,

@@ -59,6 +59,7 @@ import { LogLearning } from "./site/learn-logs.ts";
 import { SiteStore } from "./site/site-store.ts";
 import { WeeklyDigest } from "./site/weekly-digest.ts";
 import { type AuditWord, Refusal } from "./view.ts";
+import { peopleIn } from "./workflow/deeds.ts";
 import { Workflow } from "./workflow/workflow.ts";
 
 export interface ServiceOptions {
@@ -321,14 +322,17 @@ export class Service {
     ]);
   }
 
-  /** Of jobs and machines, also earlier ones, and of people who sign in. */
+  /** Of jobs and machines, also earlier ones, and of people: all who did something, and who was to look after it. */
   async #names(): Promise<readonly string[]> {
-    const rows = await within(this.options.history.jobs(MOST_NAMES), AUDIT_MS);
-    const people = [...this.workflow.handlings.values()]
-      .flatMap((one) => [one.acknowledged?.who, one.reopened?.who, one.judgement?.who])
-      .flatMap((who) => (who?.startsWith("oidc:") ? [who.slice("oidc:".length)] : []));
+    const { history } = this.options;
+    const [rows, deeds, machines] = await Promise.all([
+      within(history.jobs(MOST_NAMES), AUDIT_MS),
+      within(history.audit({ most: MOST_NAMES }), AUDIT_MS),
+      this.#machineNames(),
+    ]);
+    const assignees = [...this.workflow.handlings.values()].flatMap((one) => one.assignee ?? []);
     const jobs = [...this.jobs.keys(), ...rows.map(({ job }) => job)];
-    return [...new Set([...jobs, ...(await this.#machineNames()), ...people])];
+    return [...new Set([...jobs, ...machines, ...peopleIn(deeds), ...assignees])];
   }
 
   async digest(

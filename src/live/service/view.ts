@@ -241,8 +241,8 @@ export interface ServiceView {
   /** Of a line that nobody knew. Rejects with Refusal where healthy jobs log it, too. */
   addRecord(asked: AskedRecord, who: string): Promise<FaultRecord>;
   removeRecord(id: string, who: string): Promise<SiteLogs>;
-  /** What was learnt of logs, without names. */
-  exportSite(): Promise<unknown>;
+  /** What was learnt of logs, without names; `texts`: also what people and programs wrote. */
+  exportSite(texts: boolean): Promise<unknown>;
   importSite(document: unknown, who: string, from: string): Promise<SiteLogs>;
   /** Rejects with Refusal where it was not learnt or imported. */
   forgetLogs(what: ForgottenLogs, who: string): Promise<SiteLogs>;

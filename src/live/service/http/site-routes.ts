@@ -9,7 +9,7 @@ import type {
   SiteReport,
   SiteScore,
 } from "../../../model/site.ts";
-import { readQuery, text } from "./queries.ts";
+import { flag, readQuery, text } from "./queries.ts";
 import type { Route } from "./route.ts";
 import { bodyOf, kind, line } from "./workflow-routes.ts";
 
@@ -107,6 +107,11 @@ export const forgetBody: z.ZodType<ForgottenLogs> = z.union([
   z.strictObject({ job: line(MOST_FORGOTTEN) }),
   z.strictObject({ import: line(MOST_FORGOTTEN).describe("its id") }),
 ]);
+const EXPORT_QUERY = {
+  texts: flag(
+    "also what healthy jobs log and what people wrote of records, masked as well as can be",
+  ),
+};
 const IMPORT_QUERY = { from: text("where it comes from, for those who read the list later") };
 
 const WITH_BODY = [408, 409, 413, 415, 503];
@@ -178,10 +183,12 @@ export const SITE_ROUTES: readonly Route[] = [
     method: "get",
     path: EXPORT_PATH,
     needs: "read",
-    summary: "What was learnt of logs for other sites, without names, paths and addresses",
+    summary: "What was learnt of logs for other sites: patterns of records, and votes on them",
+    query: EXPORT_QUERY,
     answers: { schema: "SiteStore" },
     errors: [],
-    answer: ({ view }) => view.exportSite(),
+    answer: ({ view, request }) =>
+      view.exportSite(readQuery(request.url ?? "", EXPORT_QUERY).texts ?? false),
   },
   {
     ...shared,

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { placedJobOf, placedJobs, savedMachines } from "./job-machines.ts";
+import { machinesIn, placedJobOf, placedJobs, savedMachines } from "./job-machines.ts";
 
 const machines = new Map([
   ["n1", { stage: "stage 0", ranks: [{ rank: 0, gpu: 0 }] }],
@@ -27,6 +27,10 @@ it("documents of older services, ended jobs and jobs long unheard of name no mac
   const { machines: _, ...older } = document;
   expect(placedJobOf(older, 50)).toBeNull();
   expect(placedJobOf({ ...document, hasEnded: true }, 50)).toBeNull();
+  // Over, but its machines are still known by name.
+  expect(machinesIn({ ...document, hasEnded: true }).length).toBeGreaterThan(0);
+  for (const strange of [null, 7, { machines: "x" }, { machines: [null, { machines: [1] }] }])
+    expect(machinesIn(strange)).toEqual([]);
   expect(placedJobOf(document, 101)).toBeNull();
   for (const odd of [null, 3, { ...document, machines: [null, { machines: 4 }] }])
     expect(placedJobOf(odd, 0)).toBeNull();

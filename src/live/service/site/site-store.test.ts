@@ -151,7 +151,7 @@ describe("what the site knows of logs", () => {
       status: 409,
       message: `the line is recorded already, as ${id}: remove that one first`,
     });
-    const exported = await a.exported();
+    const exported = await a.exported(false);
     judgements = [judged(true, { records: [id] })];
     expect((await b.removeRecord(id, "grace")).records).toEqual([]);
     expect(audited.at(-1)).toBe(`grace remove-record ${id}: vault full`);
@@ -187,8 +187,13 @@ describe("what the site knows of logs", () => {
     const here = open();
     await here.learn("secret-project/1", ["acme-gpu017: ready", "loading from /home/ada/data"]);
     await here.addRecord({ ...ABOUT, line: LINE }, "ada");
-    const exported = await here.exported();
+    const exported = await here.exported(true);
     expect(JSON.stringify(exported)).not.toMatch(/acme|secret|ada/);
+    expect(await here.exported(false)).toMatchObject({
+      jobs: [],
+      normal: {},
+      records: [{ id: "site.vault-full", title: "site.vault-full", owner: "storage" }],
+    });
     await here.take(exported, "ada");
     expect((await here.store()).votes[id]).toMatchObject({ confirmed: 1 });
     judgements = [];
@@ -213,8 +218,13 @@ describe("what the site knows of logs", () => {
     expect([...jobs].sort()).toEqual(["llama/r1", "llama/r2"]);
     expect(imports).toEqual([
       {
-        ...{ id: imports[0]!.id, from: "site b", who: "ada", atMs: 1000 },
-        ...{ jobs: 1, normalEvents: 2, records: 0 },
+        id: imports[0]!.id,
+        from: "site b",
+        who: "ada",
+        atMs: 1000,
+        jobs: 1,
+        normalEvents: 2,
+        records: 0,
       },
     ]);
     expect((await b.store()).normal).toEqual({ "step <NUM>": 3, "bad line": 1, theirs: 1 });

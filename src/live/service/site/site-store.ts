@@ -184,9 +184,9 @@ export class SiteStore {
     return await this.logs();
   }
 
-  /** For other sites: without names, paths and addresses. */
-  async exported(): Promise<unknown> {
-    const store = withoutSecrets(await this.store(), await this.#options.names());
+  /** For other sites: records and votes; `texts`: also what people and programs wrote, as far as it can be masked. */
+  async exported(texts: boolean): Promise<unknown> {
+    const store = withoutSecrets(await this.store(), await this.#options.names(), texts);
     return JSON.parse(storeText(store)) as unknown;
   }
 

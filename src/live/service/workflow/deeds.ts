@@ -138,6 +138,19 @@ function firstOf(
   return acknowledged !== null && acknowledged.relapses >= next.relapses ? acknowledged : next;
 }
 
+/** Who did something, and who was to look after something, without how they signed in. */
+export function peopleIn(rows: readonly AuditRow[]): Set<string> {
+  const all = rows.flatMap(({ who, what, detail }) => (what === "assign" ? [who, detail] : [who]));
+  return new Set(
+    [...new Set(all)]
+      // "slack:U12 (ada)", "oidc:ada@acme.com".
+      .flatMap(
+        (who) => /^slack:(\S+)(?: \((.*)\))?$/.exec(who)?.slice(1) ?? who.replace(/^oidc:/, ""),
+      )
+      .filter((who) => who !== undefined && who !== "" && who !== "service"),
+  );
+}
+
 const MOST_COMMENTS = 500;
 
 /** The last ones, of rows of one incident, oldest first. */

@@ -3,6 +3,7 @@ import { testIncident } from "../../../../test/support/live/incident.ts";
 import type { AuditRow } from "../../../history/history.ts";
 import type { Handling } from "../../../model/handling.ts";
 import type { Incident } from "../../../model/incident.ts";
+import { peopleIn } from "./deeds.ts";
 import { Workflow } from "./workflow.ts";
 
 const MINUTE_MS = 60_000;
@@ -55,6 +56,27 @@ function service(incidents: readonly Incident[] = [OPEN, OVER, OTHER]): Workflow
     changed: (incident, handling) => told.push({ incident: incident?.id ?? null, handling }),
   });
 }
+
+it("knows all people of the trail, however they signed in, and who was to look after an incident", () => {
+  const row = (who: string, what: string, detail = ""): AuditRow => ({
+    id: `${who} ${what}`,
+    atMs: 1,
+    incident: OPEN.id,
+    action: "",
+    who,
+    what,
+    detail,
+  });
+  const people = peopleIn([
+    row("oidc:ada@acme.com", "comment"),
+    row("slack:U12 (grace)", "acknowledge"),
+    row("slack:U13", "acknowledge"),
+    row("ops", "assign", "linus"),
+    row("ops", "assign"),
+    row("service", "run"),
+  ]);
+  expect([...people].sort()).toEqual(["U12", "U13", "ada@acme.com", "grace", "linus", "ops"]);
+});
 
 describe("what people do about an incident", () => {
   it("is kept in the order in which it was done, and is the same after a restart", async () => {
