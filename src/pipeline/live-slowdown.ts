@@ -24,6 +24,7 @@ import type { WireTimes } from "../model/wire-times.ts";
 import type { Verdict } from "../model/verdict.ts";
 import { pictureOfSlowDown } from "./picture.ts";
 import { ask, withMitigation } from "./diagnose.ts";
+import { stillSlow } from "./still-slow.ts";
 import { fuse } from "../verdict/fuse.ts";
 
 export interface SlowDownFacts {
@@ -272,10 +273,9 @@ function weigh(
     ...answered.findings.filter(({ method }) => method !== "iterations/slow-down"),
     ...search.findings.map((finding) => ({ ...finding, method: "localize/live" as const })),
   ];
-  const findings = explaining(
-    facts,
-    found.map((finding, k) => ({ ...finding, id: `f${k + 1}` })),
-  );
+  const numbered = found.map((finding, k) => ({ ...finding, id: `f${k + 1}` }));
+  const lasting = refined.intermittent ? numbered : stillSlow(numbered, facts.slowFrom);
+  const findings = explaining(facts, lasting);
   const didNotRun = [...answered.didNotRun, ...search.didNotRun];
   const isKnown = isAmong(facts.accused ?? new Set());
   const verdict = fuse(job, findings, didNotRun);

@@ -60,7 +60,7 @@ export function answerOf(
   return {
     who,
     what: [tense(what), ...also].join(", and "),
-    isSeen: seen !== null,
+    isSeen: seen !== null && seen.isFigure !== true,
     effect:
       over === null
         ? effectWords(kind, first, findings, since, slower)
@@ -222,6 +222,8 @@ function isSeenGone(job: Job, ranks: readonly Rank[]): boolean {
 interface Seen {
   readonly what: string;
   readonly device: string | null;
+  /** How long it takes, which is the effect: metrics may still tell the physical cause. */
+  readonly isFigure?: true;
 }
 
 /** What shows it: metrics, an error line, a stack, figures of its own time. The first that there is. */
@@ -239,8 +241,12 @@ function seenOf(
     firstOf(own, (finding) => errorWords(finding, kind)) ??
     // Of a GPU that stopped, the CPU's stack shows a line that only waits for it.
     (isGpu(suspect) ? null : firstOf(own, (finding) => stackWords(finding, suspect, does))) ??
-    firstOf(own, (finding) => figureWords(finding, suspect, does))
+    figureOf(firstOf(own, (finding) => figureWords(finding, suspect, does)))
   );
+}
+
+function figureOf(seen: Seen | null): Seen | null {
+  return seen && { ...seen, isFigure: true };
 }
 
 function firstOf(
