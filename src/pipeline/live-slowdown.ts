@@ -24,7 +24,7 @@ import type { WireTimes } from "../model/wire-times.ts";
 import type { Verdict } from "../model/verdict.ts";
 import { pictureOfSlowDown } from "./picture.ts";
 import { ask, withMitigation } from "./diagnose.ts";
-import { stillSlow } from "./still-slow.ts";
+import { stillSlow, type Stretch } from "./still-slow.ts";
 import { fuse } from "../verdict/fuse.ts";
 
 export interface SlowDownFacts {
@@ -274,7 +274,7 @@ function weigh(
     ...search.findings.map((finding) => ({ ...finding, method: "localize/live" as const })),
   ];
   const numbered = found.map((finding, k) => ({ ...finding, id: `f${k + 1}` }));
-  const lasting = refined.intermittent ? numbered : stillSlow(numbered, facts.slowFrom);
+  const lasting = refined.intermittent ? numbered : stillSlow(numbered, stretchOf(facts));
   const findings = explaining(facts, lasting);
   const didNotRun = [...answered.didNotRun, ...search.didNotRun];
   const isKnown = isAmong(facts.accused ?? new Set());
@@ -284,6 +284,18 @@ function weigh(
   // Ranks that are accused already, and others: the verdict is on those others.
   const others = findings.filter(({ accuses }) => accuses.length === 0 || !accuses.every(isKnown));
   return { verdict: fuse(job, others, didNotRun), findings: others, refined };
+}
+
+function stretchOf({ slowFrom, points, series, accused = new Set() }: SlowDownFacts): Stretch {
+  const comparedFrom = points.iterations.find((number) => number >= slowFrom) ?? slowFrom;
+  return { slowFrom, from: startOf(series, slowFrom), comparedFrom, accused };
+}
+
+/** When an iteration began; null where that is not at hand. */
+function startOf({ iteration, endMs, durationMs }: IterationSeries, number: number): string | null {
+  const at = iteration.indexOf(number);
+  const ms = at < 0 ? NaN : endMs[at]! - durationMs[at]!;
+  return Number.isFinite(ms) ? new Date(ms).toISOString() : null;
 }
 
 function isAmong(
@@ -414,8 +426,6 @@ function slowDownFinding({
   intermittent,
   series,
 }: SlowDownFacts): NewFinding {
-  const at = series.iteration.indexOf(slowFrom);
-  const fromMs = at < 0 ? NaN : series.endMs[at]! - series.durationMs[at]!;
   const ratio = afterMs / beforeMs;
   const ms = `(${beforeMs.toFixed(0)} ms → ${afterMs.toFixed(0)} ms)`;
   return {
@@ -437,7 +447,7 @@ function slowDownFinding({
         ? { intermittent: { slow: intermittent.slow.length, of: intermittent.of } }
         : {}),
       wastedHours: 0,
-      from: Number.isFinite(fromMs) ? new Date(fromMs).toISOString() : null,
+      from: startOf(series, slowFrom),
       to: null,
       series: series.source,
     },
