@@ -15,6 +15,7 @@ import { factOf } from "../model/facts.ts";
 import type { Accusation, Finding, NewFinding } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Env, Group, Job } from "../model/job.ts";
+import type { Mitigation } from "../model/mitigation.ts";
 import type { LivePoints } from "../model/live-points.ts";
 import type { IncidentPicture } from "../model/picture.ts";
 import type { RankOperators } from "../model/rank-operators.ts";
@@ -42,6 +43,8 @@ export interface SlowDownFacts {
   readonly intermittent: { readonly slow: readonly number[]; readonly of: number } | null;
   /** Somebody is slow in all of these iterations, the ones before as well. */
   readonly isBeside?: boolean;
+  /** What an iteration takes where nobody is slow; `beforeMs` where that is not said. */
+  readonly healthyMs?: number;
   /** Ranks that are accused already: beside somebody else they are not accused again. */
   readonly accused?: ReadonlySet<Rank>;
   /** The whole job's iterations. */
@@ -176,13 +179,15 @@ export async function diagnoseSlowDown(
     },
   });
   return {
-    verdict: planned(job, verdict),
+    verdict: planned(job, verdict, besideOf(facts, verdict)),
     rounds: search.rounds,
     readBytes: isWhole ? totalBytes : source.bytes + fetched.wholeOperators * RECORD_BYTES,
     totalBytes,
     picture,
     intermittent: refined.intermittent,
-    tests: onWire?.isSure ? null : testsOf(job, verdict, findings, isNowAndThen ? ROUNDS : 1),
+    tests: onWire?.isSure
+      ? null
+      : testsOf(job, verdict, findings, isNowAndThen ? ROUNDS : 1, besideOf(facts, verdict)),
   };
 }
 
@@ -226,8 +231,22 @@ async function ofWire(
   return { finding, isSure: !found.isAmbiguous, isFine: isCleared };
 }
 
-function planned(job: Job, verdict: Verdict): Verdict {
-  return job.worldSize <= MOST_PLANNED ? withMitigation(job, verdict) : verdict;
+function planned(job: Job, verdict: Verdict, beside: Mitigation["beside"]): Verdict {
+  if (job.worldSize > MOST_PLANNED) return verdict;
+  const { mitigation, ...rest } = withMitigation(job, verdict);
+  if (!mitigation) return rest;
+  return { ...rest, mitigation: beside ? { ...mitigation, beside } : mitigation };
+}
+
+/** Who else is slow, and the pace without any of them. */
+function besideOf(
+  { isBeside, healthyMs, accused = new Set() }: SlowDownFacts,
+  { suspects }: Verdict,
+): Mitigation["beside"] {
+  const own = new Set(suspects.flatMap((one) => one.ranks));
+  const ranks = [...accused].filter((rank) => !own.has(rank)).sort((a, b) => a - b);
+  const isKnown = isBeside === true && healthyMs !== undefined && ranks.length > 0;
+  return isKnown ? { ranks, healthyMs } : undefined;
 }
 
 /** Of what the job lost, the least that somebody beside a known culprit became slower by itself: its neighbours do, too. */
@@ -318,6 +337,7 @@ function testsOf(
   verdict: Verdict,
   findings: readonly Finding[],
   rounds: number,
+  beside: Mitigation["beside"],
 ): LiveDiagnosis["tests"] {
   const { suspects } = verdict;
   const [first] = suspects;
@@ -348,7 +368,8 @@ function testsOf(
         ...findings,
         ...tested.findings.map((one, k) => ({ ...one, id: `f${findings.length + k + 1}` })),
       ];
-      return { verdict: planned(job, fuse(job, all, tested.didNotRun)), reports: validations };
+      const tellsMore = fuse(job, all, tested.didNotRun);
+      return { verdict: planned(job, tellsMore, beside), reports: validations };
     },
   };
 }
