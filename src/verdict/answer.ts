@@ -7,6 +7,7 @@ import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import { kernelXidOf } from "../model/kernel-xid.ts";
 import type { Job } from "../model/job.ts";
+import { pastWords } from "../model/past-verdict.ts";
 import type { Suspect } from "../model/verdict.ts";
 import { adviceFor, type OneOrMany } from "./advice.ts";
 import { slowDownOf } from "./slow-down.ts";
@@ -50,7 +51,7 @@ export function answerOf(
       : alikeWords(job, alike);
   const what = isAlone && seen !== null ? seen.what : doesWords(job, kind, first, alike, findings);
   const over = overOf(kind, first, findings);
-  const tense = (text: string): string => (over === null ? text : past(text));
+  const tense = (text: string): string => (over === null ? text : pastWords(text));
   const also = others.map(
     (one) => `${whoWords(job, one)} ${tense(doesWords(job, kind, one, [one], findings))}`,
   );
@@ -122,27 +123,6 @@ function undated(kind: VerdictKind, { evidence }: Suspect, findings: readonly Fi
   const own = findings.filter(({ id }) => evidence.includes(id));
   const isUndated = own.some((finding) => slowTimesOf(finding)?.sinceStart === true);
   return kind === "fail-slow" && isUndated ? ", from the first iterations seen on" : "";
-}
-
-const PAST: Readonly<Record<string, string>> = {
-  is: "was",
-  are: "were",
-  has: "had",
-  have: "had",
-  gets: "got",
-  get: "got",
-  stops: "stopped",
-  stop: "stopped",
-};
-
-/** "computes slowly: …" → "computed slowly: …"; of a verb at the beginning, and of what shows it. */
-function past(what: string): string {
-  return what
-    .replace(
-      /^(is|are|has|have|gets?|stops?|computes?|communicates?|waits?|takes?)\b/,
-      (verb) => PAST[verb] ?? verb.replace(/e?s?$/, "ed").replace("taked", "took"),
-    )
-    .replace(/: (communication|a transfer) takes\b/, ": $1 took");
 }
 
 /** The GPU that monitoring names for the first suspect, where the job's own files do not. */

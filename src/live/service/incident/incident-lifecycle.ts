@@ -4,6 +4,7 @@
  */
 import { rankWords } from "../../../base/text.ts";
 import type { Incident, IncidentAction, IncidentEnding } from "../../../model/incident.ts";
+import { pastVerdict } from "../../../model/past-verdict.ts";
 import type { Suspect, Verdict } from "../../../model/verdict.ts";
 import type { SuspectedSlowdown } from "../slowdown/slowdown-detector.ts";
 
@@ -55,7 +56,8 @@ export function confirmed(incident: Incident, verdict: Verdict, nowMs: number): 
 }
 
 export function resolved(incident: Incident, nowMs: number, why: string): Incident {
-  return changed(incident, nowMs, { state: "resolved", resolvedMs: nowMs, summary: why });
+  const verdict = incident.verdict && pastVerdict(incident.verdict);
+  return changed(incident, nowMs, { state: "resolved", resolvedMs: nowMs, summary: why, verdict });
 }
 
 /** The same of a job's slowdown or standstill, in the past tense; `says`: how it ended, and how the job is since. */
@@ -65,8 +67,17 @@ export function ended(
   ending: IncidentEnding,
   says: string,
 ): Incident {
-  const summary = `${pastWords(incident)} ${betweenWords(incident.onsetMs, nowMs)}: ${says}`;
+  const between = betweenWords(incident.onsetMs, nowMs);
+  const summary = `${toldSlowdown(incident, between) ?? `${pastWords(incident)} ${between}`}: ${says}`;
   return { ...resolved(incident, nowMs, summary), ending };
+}
+
+/** With its device, what showed it, and the job's pace with it and without; null where the verdict does not say. */
+function toldSlowdown({ kind, verdict }: Incident, between: string): string | null {
+  const answer = verdict && pastVerdict(verdict).answer;
+  if (!answer || kind !== "fail-slow" || answer.who === "") return null;
+  const slower = answer.slower === null ? "" : ` (the job took ${answer.slower})`;
+  return `${answer.who} ${answer.what}, ${between}${slower}`;
 }
 
 function pastWords({ kind, verdict, ranks }: Incident): string {
