@@ -52,7 +52,14 @@ export function suspected(suspicion: Suspicion): Incident {
 /** It lasts, and this is what is known: confirmed, or relapsed where it was over before. */
 export function confirmed(incident: Incident, verdict: Verdict, nowMs: number): Incident {
   const state = incident.relapses > 0 ? "relapsed" : "confirmed";
-  return changed(incident, nowMs, { ...told(incident, verdict), state, verdict, resolvedMs: null });
+  const namedMs = incident.namedMs ?? (verdict.suspects.length > 0 ? nowMs : undefined);
+  return changed(incident, nowMs, {
+    ...told(incident, verdict),
+    ...(namedMs === undefined ? {} : { namedMs }),
+    state,
+    verdict,
+    resolvedMs: null,
+  });
 }
 
 export function resolved(incident: Incident, nowMs: number, why: string): Incident {
@@ -119,6 +126,7 @@ export function relapsed(
   const { ending: _over, ...open } = old;
   return changed(open, nowMs, {
     ...told(old, verdict),
+    namedMs: nowMs,
     state: "relapsed",
     verdict,
     resolvedMs: null,
