@@ -187,6 +187,11 @@ function doesWords(
     cause === "process-gone" && kind === "hang" && !isSeenGone(job, ranks)
       ? NO_TRACE
       : ((kind === "crash" ? advice.crashed : undefined) ?? advice.is);
+  const isOneOfMany = type === "machine" && alike.length === 1 && ranks.length > 1;
+  if (isOneOfMany && cause === "process-gone" && (kind === "hang" || kind === "crash"))
+    return is === NO_TRACE
+      ? "left no trace: its processes are gone, or its files are missing"
+      : `is gone: its ${ranks.length} processes died without an error message`;
   const isMany =
     type === "machine" ? alike.length > 1 : ranks.length > 1 && !isOfCode(kind, suspect, findings);
   return typeof is === "string" ? is : is[isMany ? 1 : 0];

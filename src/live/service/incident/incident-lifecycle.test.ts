@@ -14,6 +14,12 @@ const of = (change: Partial<Suspect>): Verdict => {
   return { suspects: [suspect] } as unknown as Verdict;
 };
 
+it("stays a crash where evidence says that the others hang because of it", () => {
+  const about = { job: "job", run: "run", kind: "crash", summary: "" } as const;
+  const incident = suspected({ ...about, onsetMs: 0, nowMs: 1000, fromIteration: 1 });
+  expect(confirmed(incident, { ...of({}), kind: "hang" }, 2000).kind).toBe("crash");
+});
+
 it("keeps when somebody was first named, until it comes back", () => {
   const about = { job: "job", run: "run", kind: "fail-slow", summary: "" } as const;
   const incident = suspected({ ...about, onsetMs: 0, nowMs: 1000, fromIteration: 1 });

@@ -235,7 +235,9 @@ const KINDS: readonly Incident["kind"][] = [
 ];
 
 function told(incident: Incident, verdict: Verdict): Partial<Incident> {
-  const kind = KINDS.find((each) => each === verdict.kind) ?? incident.kind;
+  const found = KINDS.find((each) => each === verdict.kind) ?? incident.kind;
+  // Processes died: that the others hang because of it makes no other kind of it.
+  const kind = incident.kind === "crash" && found === "hang" ? "crash" : found;
   // All ranks run the code: none of them, and no machine, is the suspect.
   const suspects = kind === "regression" ? [] : verdict.suspects;
   const machines = suspects.flatMap(({ machine }) => (machine === null ? [] : [machine]));
