@@ -7,6 +7,7 @@ import { thisMachine } from "../live/agent/process-state.ts";
 import { ringNode } from "../live/agent/ring-node.ts";
 import { SlowStorage } from "../live/agent/evidence/slow-storage.ts";
 import { runAgent } from "../live/agent/run-agent.ts";
+import { SIMULATED_NICS } from "../live/fleet/simulated-nics.ts";
 import { openAgentLink } from "../live/wire/link.ts";
 import { NAME, ASKS, PROTOCOL } from "../live/wire/messages.ts";
 import type { Io } from "./io.ts";
@@ -46,7 +47,7 @@ export async function runSharedAgents(
         logs: [],
         job: null,
         machineName: machine,
-        nics: [],
+        nics: SIMULATED_NICS,
         keepNs: KEEP_NS,
         memoryBytes: Math.max(LEAST_MEMORY_BYTES, MEMORY_BYTES / machines.length),
         machine: thisMachine(),

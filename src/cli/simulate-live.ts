@@ -9,6 +9,7 @@ import { AgentProcesses } from "../live/fleet/agent-processes.ts";
 import { startControl, type ControlServer } from "../live/fleet/control-server.ts";
 import { makeRehearsalFolder } from "../live/fleet/rehearsal-folder.ts";
 import { Rehearsal } from "../live/fleet/rehearsal.ts";
+import { SIMULATED_NICS } from "../live/fleet/simulated-nics.ts";
 import { NAME } from "../live/wire/messages.ts";
 import { parseFault } from "../simulate/cluster/fault-spec.ts";
 import { completeSpec, type ScheduleName } from "../simulate/cluster/spec.ts";
@@ -123,6 +124,8 @@ function startAgents(
     folder,
     "--machine",
     machine,
+    "--nic",
+    SIMULATED_NICS.join(),
     "--json",
     ...token,
   ];

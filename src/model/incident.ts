@@ -33,6 +33,8 @@ export interface Incident {
   readonly openedMs: number;
   readonly changedMs: number;
   readonly resolvedMs: number | null;
+  /** When somebody was first named, since it began or came back; absent before, and in records of older services. */
+  readonly namedMs?: number;
   /** How it ended; absent while it is open, and in incidents of machines, regressions and older services. */
   readonly ending?: IncidentEnding;
   readonly fromIteration: number | null;

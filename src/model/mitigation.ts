@@ -115,7 +115,10 @@ export interface Placement {
 /** What to do while a fault lasts, cheapest first (Greyhound §5.1). */
 export interface Mitigation {
   readonly nowMs: number;
+  /** Without this fault: where others are slow as well, that is not the job's healthy pace. */
   readonly healthyMs: number;
+  /** Others that are slow meanwhile, and what an iteration takes without any of them. Absent where there are none. */
+  readonly beside?: { readonly ranks: readonly number[]; readonly healthyMs: number };
   /** Times the loss of the best choice in hindsight, at most. */
   readonly bound: number;
   readonly steps: readonly MitigationStep[];

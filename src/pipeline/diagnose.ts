@@ -1,4 +1,5 @@
 /** The whole system on one screen: bytes → readings → job → findings → verdict. */
+import { setImmediate } from "node:timers/promises";
 import { buildJob } from "../ingest/build-job.ts";
 import { ingest } from "../ingest/ingest.ts";
 import type { ReadOptions } from "../ingest/iteration-pattern.ts";
@@ -97,6 +98,8 @@ export async function ask(
   for (const [index, method] of methods.entries()) {
     env.progress("methods", index, methods.length);
     if (!method.applies(job)) continue;
+    // The live service has agents and people to answer meanwhile.
+    await setImmediate();
     try {
       for await (const finding of method.run(job, env)) {
         findings.push({ ...finding, id: `f${findings.length + 1}`, method: method.id });

@@ -15,6 +15,7 @@ import { factOf } from "../model/facts.ts";
 import type { Accusation, Finding, NewFinding } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Env, Group, Job } from "../model/job.ts";
+import type { Mitigation } from "../model/mitigation.ts";
 import type { LivePoints } from "../model/live-points.ts";
 import type { IncidentPicture } from "../model/picture.ts";
 import type { RankOperators } from "../model/rank-operators.ts";
@@ -24,6 +25,7 @@ import type { WireTimes } from "../model/wire-times.ts";
 import type { Verdict } from "../model/verdict.ts";
 import { pictureOfSlowDown } from "./picture.ts";
 import { ask, withMitigation } from "./diagnose.ts";
+import { stillSlow, type Stretch } from "./still-slow.ts";
 import { fuse } from "../verdict/fuse.ts";
 
 export interface SlowDownFacts {
@@ -41,6 +43,8 @@ export interface SlowDownFacts {
   readonly intermittent: { readonly slow: readonly number[]; readonly of: number } | null;
   /** Somebody is slow in all of these iterations, the ones before as well. */
   readonly isBeside?: boolean;
+  /** What an iteration takes where nobody is slow; `beforeMs` where that is not said. */
+  readonly healthyMs?: number;
   /** Ranks that are accused already: beside somebody else they are not accused again. */
   readonly accused?: ReadonlySet<Rank>;
   /** The whole job's iterations. */
@@ -172,13 +176,15 @@ export async function diagnoseSlowDown(
     },
   });
   return {
-    verdict: planned(job, verdict),
+    verdict: planned(job, verdict, besideOf(facts, verdict)),
     rounds: search.rounds,
     readBytes: isWhole ? totalBytes : source.bytes + fetched.wholeOperators * RECORD_BYTES,
     totalBytes,
     picture,
     intermittent: refined.intermittent,
-    tests: onWire?.isSure ? null : testsOf(job, verdict, findings, { isNowAndThen, mayEnd }),
+    tests: onWire?.isSure
+      ? null
+      : testsOf(job, verdict, findings, { isNowAndThen, mayEnd }, besideOf(facts, verdict)),
   };
 }
 
@@ -222,8 +228,22 @@ async function ofWire(
   return { finding, isSure: !found.isAmbiguous, isFine: isCleared };
 }
 
-function planned(job: Job, verdict: Verdict): Verdict {
-  return job.worldSize <= MOST_PLANNED ? withMitigation(job, verdict) : verdict;
+function planned(job: Job, verdict: Verdict, beside: Mitigation["beside"]): Verdict {
+  if (job.worldSize > MOST_PLANNED) return verdict;
+  const { mitigation, ...rest } = withMitigation(job, verdict);
+  if (!mitigation) return rest;
+  return { ...rest, mitigation: beside ? { ...mitigation, beside } : mitigation };
+}
+
+/** Who else is slow, and the pace without any of them. */
+function besideOf(
+  { isBeside, healthyMs, accused = new Set() }: SlowDownFacts,
+  { suspects }: Verdict,
+): Mitigation["beside"] {
+  const own = new Set(suspects.flatMap((one) => one.ranks));
+  const ranks = [...accused].filter((rank) => !own.has(rank)).sort((a, b) => a - b);
+  const isKnown = isBeside === true && healthyMs !== undefined && ranks.length > 0;
+  return isKnown ? { ranks, healthyMs } : undefined;
 }
 
 /** Of what the job lost, the least that somebody beside a known culprit became slower by itself: its neighbours do, too. */
@@ -269,10 +289,9 @@ function weigh(
     ...answered.findings.filter(({ method }) => method !== "iterations/slow-down"),
     ...search.findings.map((finding) => ({ ...finding, method: "localize/live" as const })),
   ];
-  const findings = explaining(
-    facts,
-    found.map((finding, k) => ({ ...finding, id: `f${k + 1}` })),
-  );
+  const numbered = found.map((finding, k) => ({ ...finding, id: `f${k + 1}` }));
+  const lasting = refined.intermittent ? numbered : stillSlow(numbered, stretchOf(facts));
+  const findings = explaining(facts, lasting);
   const didNotRun = [...answered.didNotRun, ...search.didNotRun];
   const isKnown = isAmong(facts.accused ?? new Set());
   const verdict = fuse(job, findings, didNotRun);
@@ -281,6 +300,18 @@ function weigh(
   // Ranks that are accused already, and others: the verdict is on those others.
   const others = findings.filter(({ accuses }) => accuses.length === 0 || !accuses.every(isKnown));
   return { verdict: fuse(job, others, didNotRun), findings: others, refined };
+}
+
+function stretchOf({ slowFrom, points, series, accused = new Set() }: SlowDownFacts): Stretch {
+  const comparedFrom = points.iterations.find((number) => number >= slowFrom) ?? slowFrom;
+  return { slowFrom, from: startOf(series, slowFrom), comparedFrom, accused };
+}
+
+/** When an iteration began; null where that is not at hand. */
+function startOf({ iteration, endMs, durationMs }: IterationSeries, number: number): string | null {
+  const at = iteration.indexOf(number);
+  const ms = at < 0 ? NaN : endMs[at]! - durationMs[at]!;
+  return Number.isFinite(ms) ? new Date(ms).toISOString() : null;
 }
 
 function isAmong(
@@ -303,6 +334,7 @@ function testsOf(
   verdict: Verdict,
   findings: readonly Finding[],
   { isNowAndThen, mayEnd }: { readonly isNowAndThen: boolean; readonly mayEnd: boolean },
+  beside: Mitigation["beside"],
 ): LiveDiagnosis["tests"] {
   const { suspects } = verdict;
   const [first] = suspects;
@@ -333,7 +365,8 @@ function testsOf(
         ...findings,
         ...tested.findings.map((one, k) => ({ ...one, id: `f${findings.length + k + 1}` })),
       ];
-      return { verdict: planned(job, fuse(job, all, tested.didNotRun)), reports: validations };
+      const tellsMore = fuse(job, all, tested.didNotRun);
+      return { verdict: planned(job, tellsMore, beside), reports: validations };
     },
   };
 }
@@ -411,8 +444,6 @@ function slowDownFinding({
   intermittent,
   series,
 }: SlowDownFacts): NewFinding {
-  const at = series.iteration.indexOf(slowFrom);
-  const fromMs = at < 0 ? NaN : series.endMs[at]! - series.durationMs[at]!;
   const ratio = afterMs / beforeMs;
   const ms = `(${beforeMs.toFixed(0)} ms → ${afterMs.toFixed(0)} ms)`;
   return {
@@ -434,7 +465,7 @@ function slowDownFinding({
         ? { intermittent: { slow: intermittent.slow.length, of: intermittent.of } }
         : {}),
       wastedHours: 0,
-      from: Number.isFinite(fromMs) ? new Date(fromMs).toISOString() : null,
+      from: startOf(series, slowFrom),
       to: null,
       series: series.source,
     },

@@ -1,12 +1,14 @@
 /** What an action is expected to bring, where the plan has worked it out. */
 import type { Mitigation, MitigationStep } from "../model/mitigation.ts";
 import type { WhatIf } from "../model/picture.ts";
-import { time } from "./mitigation-words.ts";
+import { time, withoutIt } from "./mitigation-words.ts";
 
 interface Gain {
   readonly nowMs: number;
   readonly thenMs: number;
+  /** Without the fault. */
   readonly healthyMs: number;
+  readonly beside: Mitigation["beside"];
 }
 
 interface Named {
@@ -27,18 +29,18 @@ export function gainOf(
 ): Gain | null {
   const step = plan?.steps.find((one) => isOf(action, one));
   if (!plan || !step || step.iterationMs === null)
-    return whatIf && MENDS.includes(action.do) ? gainWithout(whatIf) : null;
-  const { nowMs, healthyMs } = plan;
+    return whatIf && MENDS.includes(action.do) ? gainWithout(whatIf, plan?.beside) : null;
+  const { nowMs, healthyMs, beside } = plan;
   const thenMs = step.iterationMs;
   if (!(nowMs > 0) || !(thenMs > 0) || !(thenMs < nowMs)) return null;
-  return { nowMs, thenMs, healthyMs };
+  return { nowMs, thenMs, healthyMs, beside };
 }
 
-function gainWithout({ bars }: WhatIf): Gain | null {
+function gainWithout({ bars }: WhatIf, beside: Mitigation["beside"]): Gain | null {
   const msOf = (kind: string): number => bars.find((bar) => bar.kind === kind)?.ms ?? NaN;
   const [nowMs, thenMs, healthyMs] = [msOf("now"), msOf("without"), msOf("before")];
   return nowMs > 0 && thenMs > 0 && thenMs < nowMs
-    ? { nowMs, thenMs, healthyMs: healthyMs > 0 ? healthyMs : 0 }
+    ? { nowMs, thenMs, healthyMs: healthyMs > 0 ? healthyMs : 0, beside }
     : null;
 }
 
@@ -49,8 +51,7 @@ function isOf({ do: what, target }: Named, step: MitigationStep): boolean {
 }
 
 /** "412 ms → 265 ms an iteration, 36 % less (healthy 250 ms)" */
-export function gainWords({ nowMs, thenMs, healthyMs }: Gain): string {
+export function gainWords({ nowMs, thenMs, healthyMs, beside }: Gain): string {
   const less = Math.round(100 * (1 - thenMs / nowMs));
-  const healthy = healthyMs > 0 ? ` (healthy ${time(healthyMs)})` : "";
-  return `${time(nowMs)} → ${time(thenMs)} per iteration, ${less} % less${healthy}`;
+  return `${time(nowMs)} → ${time(thenMs)} per iteration, ${less} % less${withoutIt(healthyMs, beside)}`;
 }

@@ -1,5 +1,6 @@
 /** A mitigation plan in words, for the terminal and the page. */
 import type { Mitigation, MitigationStep, Placement } from "../model/mitigation.ts";
+import { rankWords } from "../base/text.ts";
 import { actionTitle } from "./action-words.ts";
 
 /** "Rebalance the micro-batches: 145 → 128 ms per iteration" */
@@ -8,8 +9,16 @@ export function stepHead(step: MitigationStep, plan: Mitigation): string {
   const brings =
     iterationMs === null
       ? ""
-      : `: ${time(plan.nowMs)} → ${time(iterationMs)} per iteration (healthy ${time(plan.healthyMs)})`;
+      : `: ${time(plan.nowMs)} → ${time(iterationMs)} per iteration${withoutIt(plan.healthyMs, plan.beside)}`;
   return `${actionTitle(step)}${brings}`;
+}
+
+/** " (healthy 508 ms)", or " (749 ms with rank 3 still slow; healthy 508 ms)". */
+export function withoutIt(ms: number, beside: Mitigation["beside"]): string {
+  if (!(ms > 0)) return "";
+  return beside && beside.healthyMs < ms
+    ? ` (${time(ms)} with ${rankWords(beside.ranks)} still slow; healthy ${time(beside.healthyMs)})`
+    : ` (healthy ${time(ms)})`;
 }
 
 /** When it is due: what it would have saved equals what it costs. */

@@ -60,6 +60,14 @@ it("says how much a slow link costs where the job's pace is too uneven to show i
   expect(effectOf(verdict.answer!)).toBe("This slows the job down (by what factor is not known).");
 });
 
+it("does not take figures for the physical cause, which metrics may still tell", async () => {
+  const { verdict } = await recording("fixtures/rings/wire-slow.tar.gz");
+  expect(verdict.answer).toMatchObject({
+    what: "is slow: communication takes 223 ms longer per iteration",
+    isSeen: false,
+  });
+});
+
 it("has a command for a slow data loader", async () => {
   const { verdict } = await recording("fixtures/rings/data.tar.gz");
   expect(verdict.actions[0]).toMatchObject({

@@ -7,6 +7,7 @@ import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import { kernelXidOf } from "../model/kernel-xid.ts";
 import type { Job } from "../model/job.ts";
+import { pastWords } from "../model/past-verdict.ts";
 import type { Suspect } from "../model/verdict.ts";
 import { adviceFor, type OneOrMany } from "./advice.ts";
 import { slowDownOf } from "./slow-down.ts";
@@ -50,7 +51,7 @@ export function answerOf(
       : alikeWords(job, alike);
   const what = isAlone && seen !== null ? seen.what : doesWords(job, kind, first, alike, findings);
   const over = overOf(kind, first, findings);
-  const tense = (text: string): string => (over === null ? text : past(text));
+  const tense = (text: string): string => (over === null ? text : pastWords(text));
   const also = others.map(
     (one) => `${whoWords(job, one)} ${tense(doesWords(job, kind, one, [one], findings))}`,
   );
@@ -60,7 +61,7 @@ export function answerOf(
   return {
     who,
     what: [tense(what), ...also].join(", and "),
-    isSeen: seen !== null,
+    isSeen: seen !== null && seen.isFigure !== true,
     effect:
       over === null
         ? effectWords(kind, first, findings, since, slower)
@@ -122,27 +123,6 @@ function undated(kind: VerdictKind, { evidence }: Suspect, findings: readonly Fi
   const own = findings.filter(({ id }) => evidence.includes(id));
   const isUndated = own.some((finding) => slowTimesOf(finding)?.sinceStart === true);
   return kind === "fail-slow" && isUndated ? ", from the first iterations seen on" : "";
-}
-
-const PAST: Readonly<Record<string, string>> = {
-  is: "was",
-  are: "were",
-  has: "had",
-  have: "had",
-  gets: "got",
-  get: "got",
-  stops: "stopped",
-  stop: "stopped",
-};
-
-/** "computes slowly: …" → "computed slowly: …"; of a verb at the beginning, and of what shows it. */
-function past(what: string): string {
-  return what
-    .replace(
-      /^(is|are|has|have|gets?|stops?|computes?|communicates?|waits?|takes?)\b/,
-      (verb) => PAST[verb] ?? verb.replace(/e?s?$/, "ed").replace("taked", "took"),
-    )
-    .replace(/: (communication|a transfer) takes\b/, ": $1 took");
 }
 
 /** The GPU that monitoring names for the first suspect, where the job's own files do not. */
@@ -215,6 +195,11 @@ function doesWords(
   const own =
     kind === "crash" ? advice.crashed : kind === "hang" ? seenProcess(job, suspect, ranks) : null;
   const is = own ?? advice.is;
+  const isOneOfMany = type === "machine" && alike.length === 1 && ranks.length > 1;
+  if (isOneOfMany && cause === "process-gone" && (kind === "hang" || kind === "crash"))
+    return is === NO_TRACE
+      ? "left no trace: its processes are gone, or its files are missing"
+      : `is gone: its ${ranks.length} processes died without an error message`;
   const isMany =
     type === "machine" ? alike.length > 1 : ranks.length > 1 && !isOfCode(kind, suspect, findings);
   return typeof is === "string" ? is : is[isMany ? 1 : 0];
@@ -235,6 +220,8 @@ function seenProcess(job: Job, { cause, type }: Suspect, ranks: readonly Rank[])
 interface Seen {
   readonly what: string;
   readonly device: string | null;
+  /** How long it takes, which is the effect: metrics may still tell the physical cause. */
+  readonly isFigure?: true;
 }
 
 /** What shows it: metrics, an error line, a stack, figures of its own time. The first that there is. */
@@ -252,8 +239,12 @@ function seenOf(
     firstOf(own, (finding) => errorWords(finding, kind)) ??
     // Of a GPU that stopped, the CPU's stack shows a line that only waits for it.
     (isGpu(suspect) ? null : firstOf(own, (finding) => stackWords(finding, suspect, does))) ??
-    firstOf(own, (finding) => figureWords(finding, suspect, does))
+    figureOf(firstOf(own, (finding) => figureWords(finding, suspect, does)))
   );
+}
+
+function figureOf(seen: Seen | null): Seen | null {
+  return seen && { ...seen, isFigure: true };
 }
 
 function firstOf(

@@ -9,7 +9,7 @@ const HOST = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/;
 const DEVICE = /^[A-Za-z0-9][\w.:-]{0,63}$/;
 
 /**
- * `template`: "nvidia-smi{gpu} -q", with {gpu} → " -i 5", {pid} → "705", {nic} → "mlx5_3"; what is not known stays a
+ * `template`: "nvidia-smi{gpu} -q", with {gpu} → " -i 5", {pid} → "705", {nic} → "mlx5_3", {machine} → "node003"; what is not known stays a
  * placeholder that a person sees, or goes where the command says the same without it.
  */
 export function commandFor(
@@ -30,6 +30,11 @@ export function commandFor(
     suspect.machine ?? (nic?.includes("/") ? nic.slice(0, nic.lastIndexOf("/")) : null);
   const machines = machine === null ? endsOf(job, suspect) : [machine];
   const isHost = (name: string): boolean => HOST.test(name) && !isPodName(name);
+  // From here: whether a shell on it would answer is the question.
+  if (command.includes("{machine}")) {
+    const [name] = machines;
+    return command.replaceAll("{machine}", name !== undefined && isHost(name) ? name : "<machine>");
+  }
   if (machines.length === 0 || !machines.every(isHost)) return command;
   // What the far shell must see stays in quotes here; no template has a quote of this kind in it.
   const quote = /[|;&<>*$]/.test(command.replace("<pid>", "")) ? "'" : "";

@@ -91,6 +91,18 @@ describe("one verdict from all findings", () => {
     expect(other.confidence).toBeGreaterThan(one.confidence);
   });
 
+  it("asks first whether a machine answers whose processes are all gone, and counts them", () => {
+    const gone = Array.from({ length: 8 }, (_, i) => {
+      const why = `the process of rank ${8 + i} is gone`;
+      const who = { type: "rank", ranks: [8 + i], cause: "process-gone", why } as const;
+      return finding("hang/process", [accuse({ kind: "crash", weight: 0.9, ...who })]);
+    });
+    const { actions, suspects, answer } = ask(gone);
+    expect(actions[0]).toMatchObject({ do: "check-machine", command: "ping -c 3 node1" });
+    expect(suspects[0]!.why).toContain("; for one of them, the process of rank 8 is gone");
+    expect(answer!.what).toBe("is gone: its 8 processes died without an error message");
+  });
+
   it("never loses confidence by weak support", () => {
     const strong = finding("localize/slow-rank", [accuse({ weight: 0.8 })]);
     const alone = ask([slower(), strong]);

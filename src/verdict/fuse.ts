@@ -9,6 +9,7 @@ import type { Job } from "../model/job.ts";
 import { wasSurvived } from "../model/process-ended.ts";
 import type { Action, Suspect, Verdict } from "../model/verdict.ts";
 import { adviceFor, DUMP_STACKS, type Step } from "./advice.ts";
+import { MACHINE_GONE } from "./machine-advice.ts";
 import { codePlace, filledIn } from "./advice-words.ts";
 import { answerOf, isOfCode, measuredGpu, TRAINING_CODE } from "./answer.ts";
 import { commandFor } from "./command.ts";
@@ -167,7 +168,7 @@ function wholeMachines(job: Job, culprits: readonly Hypothesis[]): Hypothesis[] 
     const machine = key.slice(0, key.lastIndexOf("/"));
     if (list.length < 2 || ranks.length !== sizes.get(machine)) return list;
     const evidence = [...new Set(list.flatMap((culprit) => culprit.evidence))];
-    const why = `all ${ranks.length} ranks of ${machine} have the same problem; ${list[0]!.why}`;
+    const why = `all ${ranks.length} ranks of ${machine} have the same problem; ${ofOne(list[0]!)}`;
     // Loaders of all ranks do not become slow at once: what they share is the machine's CPU.
     const cause = isSlow(list[0]) && list[0]!.cause === "dataloader" ? "cpu-stall" : list[0]!.cause;
     return [{ ...list[0]!, type: "machine" as const, ranks, evidence, why, cause }];
@@ -220,6 +221,11 @@ function kindWithoutSuspect(job: Job, findings: readonly Finding[]): VerdictKind
   return "undetermined";
 }
 
+/** What is said of one of several, as one example. */
+function ofOne({ ranks, why }: { readonly ranks: readonly Rank[]; readonly why: string }): string {
+  return ranks.length === 1 ? `for one of them, ${why}` : why;
+}
+
 /** What to do about suspects of one cause, with commands that can be pasted as they are for the first of them. */
 function actionsOf(
   job: Job,
@@ -231,7 +237,10 @@ function actionsOf(
   const gpu = measuredGpu(job, kind, first, findings);
   const target =
     alike.length === 1 && isOfCode(kind, first, findings) ? TRAINING_CODE : targetOf(job, alike);
-  const steps = withStack(job, first, kind, adviceFor(first.cause, kind).actions);
+  const isWholeMachine = first.type === "machine" && first.cause === "process-gone";
+  const isGone = isWholeMachine && (kind === "hang" || kind === "crash");
+  const known = isGone ? MACHINE_GONE : adviceFor(first.cause, kind).actions;
+  const steps = withStack(job, first, kind, known);
   // Code is corrected where it is written, not on the machine that ran it.
   const place = alike.length === 1 ? codePlace(first, findings) : null;
   return steps.map(([what, why, command, title]) => ({

@@ -1,6 +1,6 @@
 /** What to do about a machine that monitoring shows to be unlike its peers. */
 import type { Cause } from "../model/cause.ts";
-import type { Advice } from "./advice.ts";
+import type { Advice, Step } from "./advice.ts";
 
 const TAKE_OUT = [
   "replace-machine",
@@ -19,6 +19,16 @@ export const MACHINE: Advice = {
     TAKE_OUT,
   ],
 };
+
+/** All processes of a machine are gone at once: it may be without power, and then no shell answers on it. */
+export const MACHINE_GONE: readonly Step[] = [
+  [
+    "check-machine",
+    "look whether it answers at all; where it does not, ask its management controller for power and console (ipmitool -H <bmc> chassis power status; sol activate); where it does, look for the OOM killer and Xids in the kernel's log, then at the scheduler's log",
+    "ping -c 3 {machine}",
+  ],
+  ["replace-machine", "if the machine is unhealthy, restart the job without it"],
+];
 
 export const MACHINE_ADVICE: Partial<Record<Cause, Advice>> = {
   "gpu-error": {

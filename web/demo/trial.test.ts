@@ -53,6 +53,12 @@ it("two faults at once are each found by an incident of its own, and end alone",
 });
 
 describe("a trial", () => {
+  it("counts to when somebody was first named, also for a page that was opened much later", () => {
+    const late = known({ verdict: RIGHT, namedMs: 17_000, changedMs: 926_800 });
+    const trial = nextTrial(null, stateOf(FAULT), late)!;
+    expect(trial.found).toMatchObject({ isRight: true, afterMs: 7000 });
+  });
+
   it("begins with a fault, is found by the first verdict after it, and ends when it is mended", () => {
     const broken = nextTrial(null, stateOf(FAULT), new Map())!;
     expect(broken).toEqual({ fault: FAULT, found: null, isFixed: false });

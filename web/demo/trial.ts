@@ -91,15 +91,21 @@ function foundIn(
   incidents: ReadonlyMap<string, Incident>,
 ): Omit<Found, "isAtMost"> | null {
   const named = [...incidents.values()]
-    .filter((one) => one.job === job && one.changedMs >= fault.sinceMs)
+    .filter((one) => one.job === job && namedMs(one) >= fault.sinceMs)
     .filter(({ state }) => state === "confirmed" || state === "relapsed")
-    .toSorted((a, b) => a.changedMs - b.changedMs)
-    .flatMap(({ id, changedMs, verdict }) =>
-      verdict
-        ? [{ incident: id, afterMs: changedMs - fault.sinceMs, ...judge(fault, verdict) }]
-        : [],
-    );
+    .toSorted((a, b) => namedMs(a) - namedMs(b))
+    .flatMap((one) => {
+      const { id, verdict } = one;
+      if (!verdict) return [];
+      const afterMs = namedMs(one) - fault.sinceMs;
+      return [{ incident: id, afterMs, ...judge(fault, verdict) }];
+    });
   return named.find(({ isRight }) => isRight) ?? named[0] ?? null;
+}
+
+/** Later revisions say more of whom the first one named. */
+function namedMs({ namedMs: firstMs, changedMs }: Incident): number {
+  return firstMs ?? changedMs;
 }
 
 /** Against the truth: the place first, then the cause. */

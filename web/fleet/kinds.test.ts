@@ -14,6 +14,20 @@ test("an incident that is over speaks of the past, and says how it ended", () =>
   };
   expect(sayingOf(over)).toMatch(/^Resolved\. It was: The GPU of rank 17/);
   expect(effectOf(over)).toBe("It ended: iterations take as long as before.");
+  const answer = {
+    who: "the NIC of rank 4",
+    what: "is slow: communication takes 70 ms longer per iteration",
+    isSeen: false,
+    effect: "slows the job down",
+    slower: null,
+    waiting: null,
+    where: [],
+    device: null,
+  };
+  const verdict = { ...incident.verdict!, confidence: 0.9, answer };
+  expect(sayingOf({ ...over, verdict })).toBe(
+    "Resolved. The NIC of rank 4 was slow: communication took 70 ms longer per iteration.",
+  );
   expect(sayingOf(incident)).not.toMatch(/Resolved|It was/);
 });
 

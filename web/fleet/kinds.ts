@@ -1,5 +1,6 @@
 /** Kinds and states of incidents in words, with the tone in which they are shown. */
 import { NO_ONE_JOB } from "../../src/model/incident.ts";
+import { pastVerdict } from "../../src/model/past-verdict.ts";
 import { answerWords } from "../../src/report/answer-words.ts";
 import type { Incident } from "../live/api.ts";
 
@@ -34,8 +35,11 @@ export function jobOf({ job }: Pick<Incident, "job">): string | null {
  */
 export function sayingOf(incident: Incident): string {
   const { summary, verdict, state } = incident;
-  const headline = verdict ? answerWords(verdict).headline : withoutOver(summary);
-  const words = state === "resolved" && verdict ? `Resolved. It was: ${headline}` : headline;
+  const isOver = state === "resolved" && verdict !== null;
+  const told = isOver ? pastVerdict(verdict) : verdict;
+  const headline = told ? answerWords(told).headline : withoutOver(summary);
+  const was = told?.answer === undefined ? "It was: " : "";
+  const words = isOver ? `Resolved. ${was}${headline}` : headline;
   return words.length > 500 ? `${words.slice(0, 500)}…` : words;
 }
 

@@ -65,7 +65,10 @@ export function WhatToDo({
     ...verdict,
     actions: verdict.actions.filter((action) => !proposed.has(action.do)),
   });
-  if (able.length === 0 && first === null) return null;
+  // Nobody waits for an answer to what was proposed while it lasted.
+  const shown =
+    incident.state === "resolved" ? able.filter(({ state }) => state !== "proposed") : able;
+  if (shown.length === 0 && first === null) return null;
   return (
     <section class="section todo" aria-labelledby="todo-title">
       <h2 id="todo-title" class="visually-hidden">
@@ -73,7 +76,7 @@ export function WhatToDo({
       </h2>
       <div class="section-body">
         <IncidentActions
-          actions={able}
+          actions={shown}
           mitigation={verdict.mitigation}
           whatIf={whatIf}
           time={(ms) => <Time ms={ms} />}
@@ -87,7 +90,7 @@ export function WhatToDo({
         {first && (
           <FirstStep
             action={first}
-            label={able.length > 0 ? "To make sure" : "Do first"}
+            label={shown.length > 0 ? "To make sure" : "Do first"}
             onCopy={copy}
           />
         )}

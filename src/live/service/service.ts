@@ -793,9 +793,12 @@ export class Service {
     }
     this.#log(id, [
       `incident ${id} is ${state}: ${summary}`,
-      ...incident.actions.map(
-        (one) => `incident ${id}: ${one.do} ${one.target} is ${one.state}${outcomeWords(one)}`,
-      ),
+      // What was proposed while it lasted is no news when it is over.
+      ...incident.actions
+        .filter((one) => state !== "resolved" || one.state !== "proposed")
+        .map(
+          (one) => `incident ${id}: ${one.do} ${one.target} is ${one.state}${outcomeWords(one)}`,
+        ),
     ]);
     this.publisher.publish({ type: "incident", incident });
   }

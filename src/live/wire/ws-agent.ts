@@ -13,7 +13,10 @@ export interface LinkTiming {
   readonly firstBackoffMs: number;
   readonly longestBackoffMs: number;
   readonly pingMs: number;
-  /** Without a sign of the service for so long, the connection is given up. */
+  /**
+   * Without a sign of the service for so long, the connection is given up. One that ended hangs up at once; a busy one may be
+   * silent for as long as a search takes, and to come again would only make it busier.
+   */
   readonly deadMs: number;
   readonly connectMs: number;
   random(): number;
@@ -23,7 +26,7 @@ const TIMING: LinkTiming = {
   firstBackoffMs: 500,
   longestBackoffMs: 15_000,
   pingMs: 4000,
-  deadMs: 10_000,
+  deadMs: 45_000,
   connectMs: 10_000,
   random: Math.random,
 };

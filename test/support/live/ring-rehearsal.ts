@@ -11,6 +11,7 @@ import type { Node } from "../../../src/live/agent/node.ts";
 import { thisMachine, type Machine } from "../../../src/live/agent/process-state.ts";
 import { ringNode } from "../../../src/live/agent/ring-node.ts";
 import { SlowStorage } from "../../../src/live/agent/evidence/slow-storage.ts";
+import { SIMULATED_NICS } from "../../../src/live/fleet/simulated-nics.ts";
 import { LiveRun } from "../../../src/live/fleet/live-run.ts";
 import { embeddedCoordinator } from "../../../src/live/service/lease/embedded-coordinator.ts";
 import { Service, type ServiceOptions } from "../../../src/live/service/service.ts";
@@ -73,7 +74,7 @@ export async function rehearseRings(options: RingRehearsalOptions): Promise<Ring
       logs: [],
       job: null,
       machineName: one.machine,
-      nics: [],
+      nics: SIMULATED_NICS,
       keepNs: 6e11,
       memoryBytes: 64 << 20,
       machine: { ...machine, host: one.machine },

@@ -96,6 +96,9 @@ export const incident: z.ZodType<Incident> = z.object({
   openedMs: ms,
   changedMs: ms,
   resolvedMs: ms.nullable(),
+  namedMs: ms
+    .exactOptional()
+    .describe("when somebody was first named, since it began or came back"),
   fromIteration: z.number().nullable(),
   intermittent: z
     .object({ slow: z.number(), of: z.number(), ratio: z.number() })

@@ -66,6 +66,7 @@ const step: z.ZodType<MitigationStep> = z.object({
 const mitigation: z.ZodType<Mitigation> = z.object({
   nowMs: z.number(),
   healthyMs: z.number(),
+  beside: z.object({ ranks: z.array(z.number()), healthyMs: z.number() }).exactOptional(),
   bound: z.number(),
   steps: z.array(step),
   assumes: texts,

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Suspect, Verdict } from "../../../model/verdict.ts";
-import { accusesSame } from "./incident-lifecycle.ts";
+import { accusesSame, confirmed, relapsed, resolved, suspected } from "./incident-lifecycle.ts";
 
 const of = (change: Partial<Suspect>): Verdict => {
   const suspect = {
@@ -13,6 +13,23 @@ const of = (change: Partial<Suspect>): Verdict => {
   };
   return { suspects: [suspect] } as unknown as Verdict;
 };
+
+it("stays a crash where evidence says that the others hang because of it", () => {
+  const about = { job: "job", run: "run", kind: "crash", summary: "" } as const;
+  const incident = suspected({ ...about, onsetMs: 0, nowMs: 1000, fromIteration: 1 });
+  expect(confirmed(incident, { ...of({}), kind: "hang" }, 2000).kind).toBe("crash");
+});
+
+it("keeps when somebody was first named, until it comes back", () => {
+  const about = { job: "job", run: "run", kind: "fail-slow", summary: "" } as const;
+  const incident = suspected({ ...about, onsetMs: 0, nowMs: 1000, fromIteration: 1 });
+  const nobody = confirmed(incident, { ...of({}), suspects: [] }, 2000);
+  expect(nobody.namedMs).toBeUndefined();
+  const named = confirmed(confirmed(nobody, of({}), 3000), of({}), 9000);
+  expect(named).toMatchObject({ namedMs: 3000, changedMs: 9000 });
+  const again = relapsed(resolved(named, 10_000, ""), of({}), 50, 20_000);
+  expect(again.namedMs).toBe(20_000);
+});
 
 it("comes back where the same is wrong with the same", () => {
   expect(accusesSame(of({}), of({ ranks: [3, 4] }))).toBe(true);

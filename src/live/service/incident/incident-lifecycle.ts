@@ -4,6 +4,7 @@
  */
 import { rankWords } from "../../../base/text.ts";
 import type { Incident, IncidentAction, IncidentEnding } from "../../../model/incident.ts";
+import { pastVerdict } from "../../../model/past-verdict.ts";
 import type { Suspect, Verdict } from "../../../model/verdict.ts";
 import type { SuspectedSlowdown } from "../slowdown/slowdown-detector.ts";
 
@@ -51,11 +52,19 @@ export function suspected(suspicion: Suspicion): Incident {
 /** It lasts, and this is what is known: confirmed, or relapsed where it was over before. */
 export function confirmed(incident: Incident, verdict: Verdict, nowMs: number): Incident {
   const state = incident.relapses > 0 ? "relapsed" : "confirmed";
-  return changed(incident, nowMs, { ...told(incident, verdict), state, verdict, resolvedMs: null });
+  const namedMs = incident.namedMs ?? (verdict.suspects.length > 0 ? nowMs : undefined);
+  return changed(incident, nowMs, {
+    ...told(incident, verdict),
+    ...(namedMs === undefined ? {} : { namedMs }),
+    state,
+    verdict,
+    resolvedMs: null,
+  });
 }
 
 export function resolved(incident: Incident, nowMs: number, why: string): Incident {
-  return changed(incident, nowMs, { state: "resolved", resolvedMs: nowMs, summary: why });
+  const verdict = incident.verdict && pastVerdict(incident.verdict);
+  return changed(incident, nowMs, { state: "resolved", resolvedMs: nowMs, summary: why, verdict });
 }
 
 /** The same of a job's slowdown or standstill, in the past tense; `says`: how it ended, and how the job is since. */
@@ -65,8 +74,17 @@ export function ended(
   ending: IncidentEnding,
   says: string,
 ): Incident {
-  const summary = `${pastWords(incident)} ${betweenWords(incident.onsetMs, nowMs)}: ${says}`;
+  const between = betweenWords(incident.onsetMs, nowMs);
+  const summary = `${toldSlowdown(incident, between) ?? `${pastWords(incident)} ${between}`}: ${says}`;
   return { ...resolved(incident, nowMs, summary), ending };
+}
+
+/** With its device, what showed it, and the job's pace with it and without; null where the verdict does not say. */
+function toldSlowdown({ kind, verdict }: Incident, between: string): string | null {
+  const answer = verdict && pastVerdict(verdict).answer;
+  if (!answer || kind !== "fail-slow" || answer.who === "") return null;
+  const slower = answer.slower === null ? "" : ` (the job took ${answer.slower})`;
+  return `${answer.who} ${answer.what}, ${between}${slower}`;
 }
 
 function pastWords({ kind, verdict, ranks }: Incident): string {
@@ -108,6 +126,7 @@ export function relapsed(
   const { ending: _over, ...open } = old;
   return changed(open, nowMs, {
     ...told(old, verdict),
+    namedMs: nowMs,
     state: "relapsed",
     verdict,
     resolvedMs: null,
@@ -216,7 +235,9 @@ const KINDS: readonly Incident["kind"][] = [
 ];
 
 function told(incident: Incident, verdict: Verdict): Partial<Incident> {
-  const kind = KINDS.find((each) => each === verdict.kind) ?? incident.kind;
+  const found = KINDS.find((each) => each === verdict.kind) ?? incident.kind;
+  // Processes died: that the others hang because of it makes no other kind of it.
+  const kind = incident.kind === "crash" && found === "hang" ? "crash" : found;
   // All ranks run the code: none of them, and no machine, is the suspect.
   const suspects = kind === "regression" ? [] : verdict.suspects;
   const machines = suspects.flatMap(({ machine }) => (machine === null ? [] : [machine]));

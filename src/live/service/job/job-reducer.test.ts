@@ -288,6 +288,37 @@ describe("reduceJob", () => {
     expect(job.last("refuse")).toMatchObject({ rows: 2 });
   });
 
+  it("has all ranks of a run that began while ranks of the one before still reported: each is told once", () => {
+    const driver = new Driver();
+    const report = (run: string, ranks: readonly number[], startedMs: number) => ({
+      ...jobOf("job", ranks),
+      run,
+      startedMs,
+      worldSize: 8,
+    });
+    const machines = [0, 2, 4, 6].map((first) => [first, first + 1]);
+    const tell = (run: string, startedMs: number): void => {
+      for (const [k, ranks] of machines.entries())
+        driver.send({
+          type: "job",
+          agent: `a${k}`,
+          machine: `m${k}`,
+          report: report(run, ranks, startedMs),
+          connected: ALL,
+        });
+    };
+    tell("first", 1);
+    driver.send({
+      type: "points",
+      agent: "a0",
+      report: { ...pointsOf(2), run: "first" },
+    });
+    driver.nowMs += 1000;
+    tell("second", 900_000);
+    expect(driver.state.run!.run).toBe("second");
+    expect([...driver.state.run!.ranks.keys()].sort()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+  });
+
   it("opens an incident for iterations that are slow now and then, in those words", () => {
     const job = new Driver();
     job.begin();

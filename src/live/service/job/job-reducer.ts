@@ -19,7 +19,7 @@ import {
 } from "../incident/incident-steps.ts";
 import type { EventOf, JobDecision, JobEvent } from "./job-events.ts";
 import { JobRun, type JobIteration } from "./job-run.ts";
-import { hasEnded, type JobState, openSlowdowns } from "./job-state.ts";
+import { hasEnded, type JobState, openSlowdowns, ranksClaimed } from "./job-state.ts";
 import { onRegression, onRegressionOver } from "../regression/regression-steps.ts";
 import {
   SlowdownDetector,
@@ -87,23 +87,36 @@ function onJob(turn: Turn, { agent, machine, report, connected }: EventOf<"job">
     // another job of the same name, or a false report.
     const isQuiet = !(nowMs - state.standstills.movedMs <= QUIET_MS);
     const isLater = report.startedMs >= run.startedMs && isQuiet;
-    if (!isClaimed(turn, report, run) && !isLater) return;
+    if (!isClaimed(turn, machine, agent, report, run) && !isLater) return;
+    const claimed = state.claims.get(report.run);
     const agentRuns = [...run.ranks.values()].map(({ agentRun }) => agentRun);
     state.pastRuns = new Set([...state.pastRuns, run.run, ...agentRuns]);
     endRun(turn, report.run);
     beginRun(turn, report);
+    for (const [other, one] of claimed ?? []) {
+      if (other === agent) continue;
+      state.run!.heardMs.set(other, nowMs);
+      state.run!.take(other, one.machine, one.report, connected);
+    }
   }
   state.run!.heardMs.set(agent, nowMs);
   const ranks = state.run!.take(agent, machine, report, connected);
   if (ranks.length > 0) turn.decisions.push({ do: "refuse", ranks, rows: 0 });
 }
 
-function isClaimed({ state }: Turn, { run: name, ranks }: JobReport, run: JobRun): boolean {
+function isClaimed(
+  { state }: Turn,
+  machine: string,
+  agent: string,
+  report: JobReport,
+  run: JobRun,
+): boolean {
   const { claims } = state;
-  const claimed = new Set([...(claims.get(name) ?? []), ...ranks.map(({ rank }) => rank)]);
+  const { run: name } = report;
+  const claimed = new Map(claims.get(name)).set(agent, { machine, report });
   if (claims.size < MOST_CLAIMS || claims.has(name))
     state.claims = new Map(claims).set(name, claimed);
-  return [...claimed].filter((rank) => run.ranks.has(rank)).length > run.ranks.size / 2;
+  return ranksClaimed(claimed).filter((rank) => run.ranks.has(rank)).length > run.ranks.size / 2;
 }
 
 function beginRun({ state }: Turn, report: JobReport): void {

@@ -1,4 +1,5 @@
 /** The state of one job, which job-reducer.ts changes, and what can be read from it. */
+import type { JobReport } from "../../wire/messages.ts";
 import { rankWords } from "../../../base/text.ts";
 import type { JobFile } from "../../../ingest/job-file.ts";
 import type { Rank } from "../../../model/ids.ts";
@@ -54,8 +55,8 @@ export interface JobState extends Incidents {
   readonly ended: ReadonlySet<string>;
   /** Milliseconds since 1970 when an agent last reported the job. */
   readonly seenMs: number;
-  /** Other runs that ranks claim to be in: by name, which ranks. */
-  readonly claims: ReadonlyMap<string, ReadonlySet<Rank>>;
+  /** Other runs that agents report: by name and agent. Agents report a run once: it is taken as soon as it is the job's. */
+  readonly claims: ReadonlyMap<string, ReadonlyMap<string, ClaimedRun>>;
   readonly pastRuns: ReadonlySet<string>;
   /** Iterations of the run (JobRun.pushes) when the last slowdown was over. */
   readonly healthySince: number;
@@ -210,6 +211,17 @@ export function savedState(state: JobState): SavedJobState {
   };
 }
 
+/** What an agent reports of a run that is not, or not yet, the job's. */
+export interface ClaimedRun {
+  readonly machine: string;
+  readonly report: JobReport;
+}
+
+export function ranksClaimed(reports: ReadonlyMap<string, ClaimedRun>): Rank[] {
+  const ranks = [...reports.values()].flatMap(({ report }) => report.ranks.map(({ rank }) => rank));
+  return [...new Set(ranks)].sort((a, b) => a - b);
+}
+
 /** What is missing to watch the whole job, a sentence each. */
 export function missingParts(
   { run, claims, suspicion }: JobState,
@@ -222,9 +234,9 @@ export function missingParts(
   const unheard = unheardOf(run, connected, nowMs);
   const silent = unheardWords(unheard);
   if (silent !== null) missing.push(silent);
-  for (const [name, ranks] of claims)
+  for (const [name, reports] of claims)
     missing.push(
-      `${rankWords([...ranks])} also report a run ${name}: another job of this name is not watched while this one runs`,
+      `${rankWords(ranksClaimed(reports))} also report a run ${name}: another job of this name is not watched while this one runs`,
     );
   const without = agentlessWords(unheard);
   if (without !== null) missing.push(without);

@@ -13,6 +13,8 @@ export interface CulpritLevel {
   readonly slowMs: number;
   /** It is slower than before by itself, as far as its times can show. */
   readonly isUp: boolean;
+  /** What iterations of the whole job took then; absent in documents of older services. */
+  readonly paceMs?: readonly [before: number, slow: number];
   /** The longest that iterations of the whole job took meanwhile. */
   readonly peakMs: number;
   /** Of a network device: the network took longer than when healthy before it already, so that another one is slow, too. */
@@ -28,8 +30,13 @@ const SHOWS = 0.03;
 /** Back: nearer to before than to slow, by this much of the way; and slower than before by less than matters to the job. */
 const BACK = 0.3;
 const MATTERS = 0.1;
-/** A rank whose own time is less than this share of before cannot be seen: what it computes runs while it waits for somebody slower. */
+/**
+ * A rank whose own time is less than this share of before may not be seen: what it computes runs while it waits for somebody
+ * slower.
+ */
 const VISIBLE = 0.5;
+/** A rank waits for longer only where the iteration takes longer; a wait may count in two operators at once. */
+const WAITS_COUNT = 2;
 /** Up to this much of the healthy pace a job is healthy. */
 const USUAL = 1.05;
 /** A network device can only be seen to be fixed where the job became faster by so much. */
@@ -74,11 +81,13 @@ export function culpritLevel(
   const peakMs = paceMs(run, later.slice(-LAST));
   const shows = (ms: number): boolean => ms - beforeMs > SHOWS * peakMs;
   const slowMs = shows(lastMs) ? lastMs : firstMs;
+  const slow = shows(lastMs) ? later.slice(-LAST) : later.slice(0, LAST);
   if (!(beforeMs >= 0 || beforeMs < 0) || !(peakMs > 0)) return null;
   const isMixed =
     isOfNetwork(suspect) && (networkMs === null || beforeMs - networkMs > SHOWS * peakMs);
   const healthy = isOfNetwork(suspect) && networkMs !== null ? { networkMs } : {};
-  return { beforeMs, slowMs, isUp: shows(slowMs), peakMs, isMixed, ...healthy };
+  const pace = [paceMs(run, earlier), paceMs(run, slow)] as const;
+  return { beforeMs, slowMs, isUp: shows(slowMs), paceMs: pace, peakMs, isMixed, ...healthy };
 }
 
 /** The first iteration since which it takes more than half of what it takes longer; NaN where it does not. */
@@ -109,8 +118,24 @@ export function isBack(
   if (times.length !== iterations) return false;
   const way = wayBack(level, usualMs);
   if (isShared) return isNetworkBack(level, times, way);
-  const least = Math.min(VISIBLE * level.beforeMs, level.beforeMs);
-  return times.every((ms) => ms >= least && ms < level.beforeMs + way);
+  return times.every((ms, i) => isRankBack(level, ms, paceMs(run, [last[i]!]), way));
+}
+
+/**
+ * The own time of a rank falls also because it waits for longer, and rises because it waits for less: by as much as
+ * iterations take longer or shorter than when it was measured. What falls by more is not explained by that: it is fixed.
+ */
+function isRankBack(
+  { beforeMs, slowMs, paceMs: [before, slow] = [NaN, NaN] }: CulpritLevel,
+  ms: number,
+  nowMs: number,
+  way: number,
+): boolean {
+  const half = (slowMs - beforeMs) / 2;
+  const lessMs = Math.max(0, WAITS_COUNT * (before - nowMs)) || 0;
+  const moreMs = Math.max(0, WAITS_COUNT * (nowMs - slow));
+  const isSeen = ms >= Math.min(VISIBLE * beforeMs, beforeMs) || ms < slowMs - moreMs - half;
+  return isSeen && ms < beforeMs + Math.min(half, way + lessMs);
 }
 
 /**

@@ -67,6 +67,7 @@ export async function localizeSlowdown(
       afterMs,
       intermittent,
       isBeside: besideMs !== undefined,
+      healthyMs: beforeMs,
       accused,
       series: run.series(from),
       incidents: await env.incidents(run.job),
