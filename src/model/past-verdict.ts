@@ -27,7 +27,7 @@ export function pastWords(what: string): string {
     .replace(/^may slow down or stop\b/, "may have slowed down or stopped")
     .replace(
       /^(is|are|has|have|gets?|stops?|computes?|communicates?|waits?|takes?|slows?|makes?|hangs?|stands?)\b/,
-      (verb) => PAST[verb] ?? (/^stand/.test(verb) ? "stood" : verb.replace(/e?s?$/, "ed")),
+      (verb) => PAST[verb] ?? (verb.startsWith("stand") ? "stood" : verb.replace(/e?s?$/, "ed")),
     )
     .replace(/: (communication|a transfer) takes\b/, ": $1 took");
 }

@@ -5,9 +5,8 @@ import { SIMULATED_NICS } from "./simulated-nics.ts";
 
 it("calls NICs as folders of the same job do", () => {
   const topology = makeTopology(completeSpec({ gpus: 32, gpusPerMachine: 8 }));
-  const { machineName, machineOf, gpuOf } = topology;
-  for (const rank of [0, 7, 8, 29])
-    expect(`${machineName(machineOf(rank))}/${SIMULATED_NICS[gpuOf(rank)]}`).toBe(
-      topology.nicName(rank),
-    );
+  for (const rank of [0, 7, 8, 29]) {
+    const machine = topology.machineName(topology.machineOf(rank));
+    expect(`${machine}/${SIMULATED_NICS[topology.gpuOf(rank)]}`).toBe(topology.nicName(rank));
+  }
 });

@@ -105,7 +105,7 @@ function claimsOf(body: string): Claims | null {
     const text = Buffer.from(body.slice(LINK_PREFIX.length), "base64url").toString();
     const said = JSON.parse(text) as unknown;
     const types = Array.isArray(said) ? said.map((one) => typeof one).join() : "";
-    return types === "string,number,number,string" ? (said as unknown as Claims) : null;
+    return types === "string,number,number,string" ? (said as Claims) : null;
   } catch {
     return null;
   }

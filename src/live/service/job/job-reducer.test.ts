@@ -316,7 +316,9 @@ describe("reduceJob", () => {
     driver.nowMs += 1000;
     tell("second", 900_000);
     expect(driver.state.run!.run).toBe("second");
-    expect([...driver.state.run!.ranks.keys()].sort()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    expect([...driver.state.run!.ranks.keys()].toSorted((a, b) => a - b)).toEqual([
+      0, 1, 2, 3, 4, 5, 6, 7,
+    ]);
   });
 
   it("opens an incident for iterations that are slow now and then, in those words", () => {
