@@ -22,6 +22,7 @@ import { JobRun, type JobIteration } from "./job-run.ts";
 import { hasEnded, type JobState, openSlowdowns, ranksClaimed } from "./job-state.ts";
 import { onRegression, onRegressionOver } from "../regression/regression-steps.ts";
 import {
+  backMs,
   SlowdownDetector,
   type SlowdownDecision,
   type SuspectedSlowdown,
@@ -305,8 +306,10 @@ function countIterations(turn: Turn, run: JobRun): void {
     for (const decision of state.slowdowns.push(one))
       if (isNew || decision.do === "recovered") onSlowdown(turn, run, decision);
     const { suspicion } = state.slowdowns;
-    // The level of a job that is slow now and then is healthy.
-    const isHealthy = (!suspicion || suspicion.intermittent) && !state.slow && one.levelMs > 0;
+    // The level of a job that is slow now and then is healthy, unless it has just become slow for good.
+    const isLevelHealthy =
+      !suspicion || (suspicion.intermittent && one.levelMs < backMs(suspicion));
+    const isHealthy = isLevelHealthy && !state.slow && one.levelMs > 0;
     if (isHealthy && isUncounted(state, one)) {
       state.baselineMs = one.levelMs;
       state.networkMs ??= healthyNetworkMs(run, one.iteration + 1, one.levelMs);
