@@ -135,6 +135,6 @@ describe.skipIf(whyNoChromium !== "")(`access in the page${whyNoChromium}`, () =
     } finally {
       await guests.close();
     }
-    expect(notes.map(([, what]) => what)).toEqual(["sign-in", "link", "revoke-links"]);
+    expect(notes.map(([, what]) => what)).toEqual(["sign-in", "link", "open-link", "revoke-links"]);
   });
 });
