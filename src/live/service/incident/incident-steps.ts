@@ -5,7 +5,7 @@ import { factOf } from "../../../model/facts.ts";
 import type { Rank } from "../../../model/ids.ts";
 import type { Incident } from "../../../model/incident.ts";
 import type { Verdict } from "../../../model/verdict.ts";
-import { culpritLevel, healthyNetworkMs, slowSince } from "../slowdown/culprit-level.ts";
+import { culpritLevel, healthyTimes, slowSince } from "../slowdown/culprit-level.ts";
 import {
   accusesSame,
   beganWith,
@@ -81,12 +81,18 @@ export function recentSlowdowns({ state, nowMs }: Turn): Incident[] {
   );
 }
 
+/** A stretch that is over may have become the first of several while it was searched. */
+function isSameStretch(now: SuspectedSlowdown, searched: SuspectedSlowdown): boolean {
+  const areLasting = [now, searched].map(({ intermittent }) => intermittent === undefined);
+  return now.slowFrom === searched.slowFrom && areLasting[0] === areLasting[1];
+}
+
 export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localized">): void {
   const { state } = turn;
   state.isBusy = false;
   const { run, slow: slowIterations, isAgain, isLast } = search;
   const now = state.slowdowns.suspicion;
-  if (!diagnosis || now?.slowFrom !== search.suspicion.slowFrom || !state.slowdowns.lasts) return;
+  if (!diagnosis || !now || !isSameStretch(now, search.suspicion) || !state.slowdowns.lasts) return;
   const { slowdown = search.suspicion } = diagnosis;
   const verdict = withUnheard(diagnosis.verdict, search.unheard);
   const isFinal = isLast && !now.isTentative;
@@ -111,15 +117,14 @@ export function onLocalized(turn: Turn, { search, diagnosis }: EventOf<"localize
     )
   )
     return;
-  const isSameStretch = (one: Incident): boolean => one.fromIteration === slowdown.slowFrom;
+  const isOfStretch = (one: Incident): boolean => one.fromIteration === slowdown.slowFrom;
   const known =
     open.find((one) => accusesSame(one.verdict, verdict)) ??
-    open.find((one) => isAbout(one, verdict, isSameStretch(one))) ??
+    open.find((one) => isAbout(one, verdict, isOfStretch(one))) ??
     open.find((one) => isSameLink(run, one.verdict, verdict));
   const found = { run, slowdown, diagnosis: { ...diagnosis, verdict } };
   if (known) sayMore(turn, known, found);
-  else if (open.some((one) => one.verdict && isSameStretch(one)) && isNoiseOf(state, verdict))
-    return;
+  else if (open.some((one) => one.verdict && isOfStretch(one)) && isNoiseOf(state, verdict)) return;
   else accuseAnother(turn, found);
 }
 
@@ -161,13 +166,13 @@ function sayMore(turn: Turn, known: Incident, { run, slowdown, diagnosis }: Foun
 
 /** The slowdown of somebody beside a known culprit, since its own time shows it: the search may begin with the first one's. */
 function ofAnother(
-  { networkMs }: JobState,
+  { healthy }: JobState,
   { run, slowdown, diagnosis: { verdict } }: Found,
 ): SuspectedSlowdown {
   const { slowFrom, intermittent } = slowdown;
   const [first] = verdict.suspects;
   if (!first || isOfNetwork(first) || intermittent) return slowdown;
-  const level = culpritLevel(run, first, slowFrom, networkMs);
+  const level = culpritLevel(run, first, slowFrom, healthy);
   const since = level?.isUp ? slowSince(run, first, level) : NaN;
   if (!(since > slowFrom + SAME_START)) return slowdown;
   return { ...slowdown, slowFrom: since, fromMs: run.startMs(since) };
@@ -281,10 +286,8 @@ function measure(
 ): void {
   const [first] = verdict?.suspects ?? [];
   if (!first || !state.run || intermittent || state.levels.get(id)?.isUp) return;
-  const networkMs = healthyNetworkMs(state.run, slowFrom, state.baselineMs ?? -Infinity);
-  // A run that was slow from its start takes that for its usual pace: the network was faster before.
-  if (networkMs !== null) state.networkMs = Math.min(networkMs, state.networkMs ?? Infinity);
-  const level = culpritLevel(state.run, first, slowFrom, state.networkMs);
+  state.healthy = healthyTimes(state.run, slowFrom, state.baselineMs ?? -Infinity, state.healthy);
+  const level = culpritLevel(state.run, first, slowFrom, state.healthy);
   if (level) state.levels = new Map(state.levels).set(id, level);
 }
 

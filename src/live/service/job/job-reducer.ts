@@ -4,7 +4,7 @@
  */
 import type { Incident } from "../../../model/incident.ts";
 import type { JobReport } from "../../wire/messages.ts";
-import { healthyNetworkMs } from "../slowdown/culprit-level.ts";
+import { healthyTimes, ofEarlierRun } from "../slowdown/culprit-level.ts";
 import { suspected, withWaste } from "../incident/incident-lifecycle.ts";
 import {
   advance,
@@ -123,8 +123,8 @@ function isClaimed(
 function beginRun({ state }: Turn, report: JobReport): void {
   const before = state.run ?? state.saved;
   // Among more or fewer ranks the network takes another time.
-  if (before && before.run !== report.run && before.worldSize !== report.worldSize)
-    state.networkMs = null;
+  const isOfSize = !before || before.run === report.run || before.worldSize === report.worldSize;
+  state.healthy = isOfSize && state.healthy ? ofEarlierRun(state.healthy.networkMs) : null;
   const run = new JobRun(report, state.jobFile);
   state.run = run;
   state.healthySince = 0;
@@ -312,7 +312,8 @@ function countIterations(turn: Turn, run: JobRun): void {
     const isHealthy = isLevelHealthy && !state.slow && one.levelMs > 0;
     if (isHealthy && isUncounted(state, one)) {
       state.baselineMs = one.levelMs;
-      state.networkMs ??= healthyNetworkMs(run, one.iteration + 1, one.levelMs);
+      if (!state.healthy?.ownMs)
+        state.healthy = healthyTimes(run, one.iteration + 1, one.levelMs, state.healthy);
     }
     // While the job stands still, that is what costs.
     const isLost = !suspicion?.intermittent || suspicion.intermittent.slow.includes(one.iteration);

@@ -4,7 +4,7 @@ import { rankWords } from "../../../base/text.ts";
 import type { JobFile } from "../../../ingest/job-file.ts";
 import type { Rank } from "../../../model/ids.ts";
 import type { Incident } from "../../../model/incident.ts";
-import type { CulpritLevel } from "../slowdown/culprit-level.ts";
+import { type CulpritLevel, type HealthyTimes, ofEarlierRun } from "../slowdown/culprit-level.ts";
 import { withWaste } from "../incident/incident-lifecycle.ts";
 import type { ConnectedAgents, Diagnosis, Incidents, JobStep } from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
@@ -45,8 +45,8 @@ export interface JobState extends Incidents {
   /** The incidents as they were last saved: nobody is shown what a crash of the service would take back. */
   readonly shown: Incidents;
   readonly baselineMs: number | null;
-  /** What the network takes of a healthy iteration; null where it is not known. */
-  readonly networkMs: number | null;
+  /** What a healthy iteration is spent on; null where that is not known. */
+  readonly healthy: HealthyTimes | null;
   /** GPU-milliseconds lost by resolved incidents, in all runs. */
   readonly wastedBefore: number;
   /** What the previous service left; null once an agent has reported the job. */
@@ -119,7 +119,7 @@ export function newJobState(
     levels: new Map(Object.entries(saved?.levels ?? {})),
     shown: { slow, besides, still, recent },
     baselineMs: saved?.baselineMs ?? null,
-    networkMs: saved?.networkMs ?? null,
+    healthy: typeof saved?.networkMs === "number" ? ofEarlierRun(saved.networkMs) : null,
     wastedBefore: saved?.wastedGpuMs ?? 0,
     saved,
     ended: new Set(),
@@ -196,7 +196,7 @@ export function savedState(state: JobState): SavedJobState {
     startedMs: run?.startedMs ?? saved?.startedMs ?? 0,
     worldSize: run?.worldSize ?? saved?.worldSize ?? 0,
     baselineMs,
-    networkMs: state.networkMs,
+    networkMs: state.healthy?.networkMs ?? null,
     wastedGpuMs: wastedBefore,
     ...(Number.isFinite(state.testedMs) ? { testedMs: state.testedMs } : {}),
     slow,

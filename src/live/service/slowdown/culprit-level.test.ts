@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { jobOf, pointsOf } from "../../../../test/support/live/messages.ts";
 import type { Suspect } from "../../../model/verdict.ts";
 import { JobRun } from "../job/job-run.ts";
-import { culpritLevel, isBack } from "./culprit-level.ts";
+import { culpritLevel, healthyTimes, type HealthyTimes, isBack } from "./culprit-level.ts";
 
 const HEALTHY_MS = 508;
 const SUSPECT: Suspect = {
@@ -53,8 +53,11 @@ class Job {
     return first;
   }
 
-  isBack(from: number): (ms: number, ownMs: number) => boolean {
-    const level = culpritLevel(this.run, SUSPECT, from, null)!;
+  isBack(
+    from: number,
+    healthy: HealthyTimes | null = null,
+  ): (ms: number, ownMs: number) => boolean {
+    const level = culpritLevel(this.run, SUSPECT, from, healthy)!;
     expect(level.isUp).toBe(true);
     return (ms, ownMs) => {
       this.iterate(4, ms, ownMs);
@@ -77,10 +80,13 @@ it("sees that a rank is fixed which from then on only waits for another, and not
 
 it("sees that a rank is fixed whose time before was that of one who waits", () => {
   const job = new Job();
-  job.iterate(20, 869, -92);
-  const isBackWhen = job.isBack(job.iterate(20, 995, 796));
+  job.iterate(20, HEALTHY_MS, 205);
+  const healthy = healthyTimes(job.run, job.iterate(20, 869, -92), HEALTHY_MS, null);
+  const isBackWhen = job.isBack(job.iterate(20, 995, 796), healthy);
   expect(isBackWhen(1140, 810)).toBe(false);
   expect(isBackWhen(869, 600)).toBe(false);
   expect(isBackWhen(620, 600)).toBe(false);
+  // Less than half of what it was slower by, and slow all the same.
+  expect(isBackWhen(620, 340)).toBe(false);
   expect(isBackWhen(620, 205)).toBe(true);
 });

@@ -13,14 +13,17 @@ export interface CulpritLevel {
   readonly slowMs: number;
   /** It is slower than before by itself, as far as its times can show. */
   readonly isUp: boolean;
-  /** What iterations of the whole job took then; absent in documents of older services. */
-  readonly paceMs?: readonly [before: number, slow: number];
+  /** What iterations of the whole job took while it was slow; absent in documents of older services. */
+  readonly paceMs?: number;
   /** The longest that iterations of the whole job took meanwhile. */
   readonly peakMs: number;
   /** Of a network device: the network took longer than when healthy before it already, so that another one is slow, too. */
   readonly isMixed?: boolean;
-  /** Of a network device: what the network takes of a healthy iteration; absent where that is not known. */
-  readonly networkMs?: number;
+  /**
+   * What it takes of an iteration of the healthy job (a network device: what the network takes); absent where that is not known.
+   * A rank that waited for a slower one before it was slow itself took less then.
+   */
+  readonly healthyMs?: number;
 }
 
 const BEFORE = 16;
@@ -42,19 +45,38 @@ const USUAL = 1.05;
 /** A network device can only be seen to be fixed where the job became faster by so much. */
 const FASTER = 0.97;
 
+/** What a healthy iteration is spent on. */
+export interface HealthyTimes {
+  /** The time that no rank's own work accounts for. */
+  readonly networkMs: number;
+  /** Outside communication, by slot of the run's points; null where another run was healthy. */
+  readonly ownMs: Float32Array | null;
+}
+
+export function ofEarlierRun(networkMs: number): HealthyTimes {
+  return { networkMs, ownMs: null };
+}
+
 /**
- * Of the iterations right before one, if the job was healthy in them: the time that no rank's own work accounts for. null
- * where it was not, or they are no longer at hand.
+ * Of the iterations right before one, if the job was healthy in them: otherwise what was known before. A run that is slow
+ * from its start takes that for its usual pace, so the least that the network ever took counts.
  */
-export function healthyNetworkMs(
+export function healthyTimes(
   run: JobRun,
   fromIteration: number,
   usualMs: number,
-): number | null {
+  known: HealthyTimes | null,
+): HealthyTimes | null {
   const earlier = before(run, fromIteration);
-  if (!(paceMs(run, earlier) < USUAL * usualMs)) return null;
+  if (!(paceMs(run, earlier) < USUAL * usualMs)) return known;
   const networkMs = median(earlier.map((number) => networkTime(run, number)));
-  return Number.isFinite(networkMs) ? networkMs : null;
+  if (!Number.isFinite(networkMs)) return known;
+  const times = earlier.flatMap((number) => ownTimes(run, number) ?? []);
+  const slots = run.points.rowOf(earlier.at(-1)!)?.durationMs.length ?? 0;
+  const ownMs = Float32Array.from({ length: slots }, (_, slot) =>
+    median(times.map((own) => own(slot)).filter((ms) => !Number.isNaN(ms))),
+  );
+  return { networkMs: Math.min(networkMs, known?.networkMs ?? Infinity), ownMs };
 }
 
 function before(run: JobRun, fromIteration: number): number[] {
@@ -63,12 +85,12 @@ function before(run: JobRun, fromIteration: number): number[] {
     .slice(-BEFORE);
 }
 
-/** null where iterations from before are no longer at hand. `networkMs`: what the network takes of a healthy iteration. */
+/** null where iterations from before are no longer at hand. */
 export function culpritLevel(
   run: JobRun,
   suspect: Suspect,
   fromIteration: number,
-  networkMs: number | null,
+  healthy: HealthyTimes | null,
 ): CulpritLevel | null {
   const numbers = countedIterations(run);
   const earlier = before(run, fromIteration);
@@ -83,11 +105,22 @@ export function culpritLevel(
   const slowMs = shows(lastMs) ? lastMs : firstMs;
   const slow = shows(lastMs) ? later.slice(-LAST) : later.slice(0, LAST);
   if (!(beforeMs >= 0 || beforeMs < 0) || !(peakMs > 0)) return null;
-  const isMixed =
-    isOfNetwork(suspect) && (networkMs === null || beforeMs - networkMs > SHOWS * peakMs);
-  const healthy = isOfNetwork(suspect) && networkMs !== null ? { networkMs } : {};
-  const pace = [paceMs(run, earlier), paceMs(run, slow)] as const;
-  return { beforeMs, slowMs, isUp: shows(slowMs), paceMs: pace, peakMs, isMixed, ...healthy };
+  const healthyMs = isOfNetwork(suspect)
+    ? (healthy?.networkMs ?? NaN)
+    : medianOf(run, suspect, (slot) => healthy?.ownMs?.[slot] ?? NaN);
+  const isKnown = isOfNetwork(suspect)
+    ? !Number.isNaN(healthyMs)
+    : slowMs - healthyMs > SHOWS * peakMs;
+  const isMixed = isOfNetwork(suspect) && !(beforeMs - healthyMs <= SHOWS * peakMs);
+  return {
+    beforeMs,
+    slowMs,
+    isUp: shows(slowMs),
+    paceMs: paceMs(run, slow),
+    peakMs,
+    isMixed,
+    ...(isKnown ? { healthyMs } : {}),
+  };
 }
 
 /** The first iteration since which it takes more than half of what it takes longer; NaN where it does not. */
@@ -122,20 +155,15 @@ export function isBack(
 }
 
 /**
- * The own time of a rank falls also because it waits for longer, and rises because it waits for less: by as much as
- * iterations take longer or shorter than when it was measured. What falls by more is not explained by that: it is fixed.
+ * The own time of a rank falls also because it waits for longer: by as much as iterations take longer than when it was
+ * measured. What falls by more is not explained by that: it is fixed.
  */
-function isRankBack(
-  { beforeMs, slowMs, paceMs: [before, slow] = [NaN, NaN] }: CulpritLevel,
-  ms: number,
-  nowMs: number,
-  way: number,
-): boolean {
+function isRankBack(level: CulpritLevel, ms: number, nowMs: number, way: number): boolean {
+  const { beforeMs, slowMs, paceMs: slowPaceMs = NaN } = level;
   const half = (slowMs - beforeMs) / 2;
-  const lessMs = Math.max(0, WAITS_COUNT * (before - nowMs)) || 0;
-  const moreMs = Math.max(0, WAITS_COUNT * (nowMs - slow));
+  const moreMs = Math.max(0, WAITS_COUNT * (nowMs - slowPaceMs));
   const isSeen = ms >= Math.min(VISIBLE * beforeMs, beforeMs) || ms < slowMs - moreMs - half;
-  return isSeen && ms < beforeMs + Math.min(half, way + lessMs);
+  return isSeen && ms < fastMs(level) + way;
 }
 
 /**
@@ -143,11 +171,11 @@ function isRankBack(
  * says that both are. Nor does faster than before say which: another one was slow that nobody knew of.
  */
 function isNetworkBack(
-  { beforeMs, isMixed, networkMs }: CulpritLevel,
+  { beforeMs, isMixed, healthyMs }: CulpritLevel,
   times: readonly number[],
   way: number,
 ): boolean {
-  const backMs = isMixed ? networkMs : beforeMs;
+  const backMs = isMixed ? healthyMs : beforeMs;
   if (backMs === undefined || !times.every((ms) => ms < backMs + way)) return false;
   return isMixed === true || median(times) > beforeMs - way;
 }
@@ -159,14 +187,20 @@ export function backSince(
   level: CulpritLevel,
   usualMs: number,
 ): number | null {
-  const limit = level.beforeMs + wayBack(level, usualMs);
+  const limit = fastMs(level) + wayBack(level, usualMs);
   const numbers = countedIterations(run).slice(-BEFORE);
   const slow = numbers.findLastIndex((number) => !(timeOf(run, suspect, number) < limit));
   return numbers[slow + 1] ?? null;
 }
 
-function wayBack({ slowMs, beforeMs, peakMs }: CulpritLevel, usualMs: number): number {
-  return Math.min(BACK * (slowMs - beforeMs), MATTERS * Math.min(usualMs, peakMs));
+/** What a rank takes that is as fast as before. */
+function fastMs({ beforeMs, healthyMs = beforeMs }: CulpritLevel): number {
+  return Math.max(beforeMs, healthyMs);
+}
+
+function wayBack(level: CulpritLevel, usualMs: number): number {
+  const { slowMs, peakMs } = level;
+  return Math.min(BACK * (slowMs - fastMs(level)), MATTERS * Math.min(usualMs, peakMs));
 }
 
 export function withPeak(run: JobRun, level: CulpritLevel): CulpritLevel {
@@ -193,16 +227,14 @@ function timesOf(run: JobRun, suspect: Suspect, numbers: readonly number[]): num
 
 function timeOf(run: JobRun, suspect: Suspect, iteration: number): number {
   if (isOfNetwork(suspect)) return networkTime(run, iteration);
-  const { points } = run;
   const own = ownTimes(run, iteration);
-  if (!own) return NaN;
-  return median(
-    suspect.ranks
-      .map((rank) => points.slotOf(rank))
-      .filter((slot) => slot >= 0)
-      .map(own)
-      .filter((ms) => !Number.isNaN(ms)),
-  );
+  return own ? medianOf(run, suspect, own) : NaN;
+}
+
+/** Over its ranks. */
+function medianOf({ points }: JobRun, { ranks }: Suspect, msOf: (slot: number) => number): number {
+  const slots = ranks.map((rank) => points.slotOf(rank)).filter((slot) => slot >= 0);
+  return median(slots.map(msOf).filter((ms) => !Number.isNaN(ms)));
 }
 
 /** Of an iteration: what no rank's own work accounts for. */
