@@ -61,3 +61,12 @@ test("a trail keeps the whole of a level in few values: where it began, and wher
   expect(Math.max(...trail.values)).toBeLessThan(10_000);
   expect(trail.values.length * trail.stride).toBeGreaterThan(10_000 - trail.stride);
 });
+
+test("never takes a level for the old one that nobody saw: two steps are no slope from below the first", () => {
+  const values = [1000, 1533, 2889].flatMap((ms, i) =>
+    made([13, 14, 10][i]!, () => Math.log(ms), white(seeded(7), 0.002)),
+  );
+  const { before, after } = transitionOf(values, LEAST);
+  expect(before).toBeGreaterThanOrEqual(Math.min(...values));
+  expect(after).toBeLessThanOrEqual(Math.max(...values));
+});

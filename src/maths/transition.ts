@@ -48,13 +48,25 @@ export function transitionOf(raw: readonly number[], least: number): Transition 
   ).fitted;
   const step = fit.best(range(1, n - 1, 1), (start) => [start + 1]);
   const isRamp = cost(ramp, 1) < cost(step, 0);
-  const { before, after, ...at } = isRamp ? ramp : step;
+  const at = isRamp ? ramp : step;
+  // A slope that is fitted to two steps ends beyond what was seen: that is no level.
+  const [before, after] = within(values, [at.before, at.after]);
   // Back to places among all values; a ramp from the first or to the last that is known reaches the ends.
   const start = at.start === 0 ? 0 : at.start + HALF;
   const end = at.end === n ? raw.length : at.end + HALF;
   const along = (i: number): number => Math.min(1, Math.max(0, (i - start + 1) / (end - start)));
   const left = raw.map((y, i) => y - before - (after - before) * along(i));
   return { start, end, before, after, noise: Math.max(least, spread(left, 0)), isRamp };
+}
+
+function within(values: readonly number[], levels: readonly [number, number]): [number, number] {
+  let [least, most] = [Infinity, -Infinity];
+  for (const y of values) {
+    if (y < least) least = y;
+    if (y > most) most = y;
+  }
+  const [before, after] = levels.map((y) => Math.min(most, Math.max(least, y)));
+  return [before!, after!];
 }
 
 /** Whole windows only: the first and the last few values have none. */
