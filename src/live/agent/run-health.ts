@@ -78,7 +78,13 @@ export function hasFailed({ state, wasAlive, follower }: WatchedRing): boolean {
   return endedHow !== EXIT_IN_ORDER || endedCode !== 0;
 }
 
-export function who(watched: readonly WatchedRing[]): string {
+/** "rank 3 is", "ranks 3–5 are": a process may have several rings. */
+export function whoIs(watched: readonly WatchedRing[]): string {
+  const processes = new Set(watched.map(({ ring }) => ring.header.pid));
+  return `${who(watched)} ${processes.size === 1 ? "is" : "are"}`;
+}
+
+function who(watched: readonly WatchedRing[]): string {
   const ranks = [...new Set(watched.map(({ ring }) => ring.header.rank))].sort((a, b) => a - b);
   if (ranks.some((rank) => rank < 0))
     return `process ${[...new Set(watched.map(({ ring }) => ring.header.pid))].join(", ")}`;

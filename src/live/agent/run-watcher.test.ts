@@ -74,6 +74,7 @@ describe("watching jobs", () => {
     const rings = [first, second].map(
       ({ pid }, rank) => new TestRing({ on: machine, folder, rank, pid }),
     );
+    writeRing({ on: machine, folder, writer: "python", pid: first.pid });
     const watcher = watch(30e9);
     expect(kinds(watcher)).toEqual([]);
     first.kill("SIGSTOP");

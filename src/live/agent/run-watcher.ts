@@ -5,7 +5,7 @@
 import { HEADER } from "../../ingest/probe-ring/layout.ts";
 import { discover, isAlive, type FoundRing, type Run } from "./rings/discover.ts";
 import { RingFollower, type FollowOptions } from "./rings/follow-ring.ts";
-import { hasFailed, openWords, silence, who, type WatchedRing } from "./run-health.ts";
+import { hasFailed, openWords, silence, whoIs, type WatchedRing } from "./run-health.ts";
 import { isForeign, stateOf, type Machine } from "./process-state.ts";
 import { openingError } from "./rings/ring-file.ts";
 
@@ -244,12 +244,11 @@ export class RunWatcher {
     // The first is the news; those that follow are killed by the launcher, or die of it.
     if (gone.length > 0 && !state.hasLost) {
       state.hasLost = true;
-      say("gone", gone, `${who(gone)} ${gone.length === 1 ? "is" : "are"} gone`);
+      say("gone", gone, `${whoIs(gone)} gone`);
     }
     const stopped = watched.filter(({ stoppedTicks }) => stoppedTicks >= STOPPED_TICKS);
     const news = stopped.filter(({ ring }) => !state.stopped.has(ring.header.pid));
-    if (news.length > 0)
-      say("stopped", news, `${who(news)} ${news.length === 1 ? "is" : "are"} stopped (state T)`);
+    if (news.length > 0) say("stopped", news, `${whoIs(news)} stopped (state T)`);
     state.stopped.clear();
     for (const { ring } of stopped) state.stopped.add(ring.header.pid);
     const silentNs = silence(watched, nowNs);

@@ -35,6 +35,8 @@ const GOOD_MS = 10_000;
 /** Bytes handed to the socket and not sent yet; beyond, reports wait in the buffer, where the oldest can be dropped. */
 const MOST_UNSENT = 1 << 20;
 const CLOSING_MS = 1000;
+/** The service was reached, and says why it does not take this agent. */
+const REFUSALS: ReadonlySet<number> = new Set([CLOSE.forbidden, CLOSE.taken]);
 
 export function agentUrl(url: string): string {
   const text = url.replace(/^http(s?):\/\//i, "ws$1://");
@@ -168,8 +170,11 @@ export function openWebSocketLink(
       // 1009 is what `ws` says of a message beyond every bound.
       wasMalformed = (code === CLOSE.malformed || code === 1009) && lasted > 0;
       if (lasted > GOOD_MS) attempts = 0;
+      const refusal = REFUSALS.has(code) ? reason.toString() : "";
       trouble.report(
-        `the service at ${url} is unreachable: ${why || reason.toString() || `closed (${code})`}`,
+        refusal === ""
+          ? `the service at ${url} is unreachable: ${why || reason.toString() || `closed (${code})`}`
+          : `the service at ${url} refuses ${options.hello.agent}: ${refusal}`,
       );
       const longest = Math.min(longestBackoffMs, firstBackoffMs * 2 ** Math.min(attempts++, 30));
       retry = setTimeout(connect, longest * (0.5 + random() / 2));

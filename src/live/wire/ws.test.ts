@@ -246,7 +246,7 @@ describe("names", () => {
     const onTrouble = (line: string): void => void troubles.push(line);
     const second = link(url, { hello: helloOf("node-1", "boot-2"), onTrouble });
     await until(() => troubles.length > 0, "refused");
-    expect(troubles[0]).toContain("another agent of this name");
+    expect(troubles[0]).toMatch(/refuses node-1: another agent of this name/);
     expect(first.isConnected).toBe(true);
     await first.close();
     await until(() => second.isConnected, "its turn");

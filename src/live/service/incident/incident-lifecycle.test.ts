@@ -1,6 +1,13 @@
 import { expect, it } from "vitest";
 import type { Suspect, Verdict } from "../../../model/verdict.ts";
-import { accusesSame, confirmed, relapsed, resolved, suspected } from "./incident-lifecycle.ts";
+import {
+  accusesSame,
+  confirmed,
+  ended,
+  relapsed,
+  resolved,
+  suspected,
+} from "./incident-lifecycle.ts";
 
 const of = (change: Partial<Suspect>): Verdict => {
   const suspect = {
@@ -29,6 +36,30 @@ it("keeps when somebody was first named, until it comes back", () => {
   expect(named).toMatchObject({ namedMs: 3000, changedMs: 9000 });
   const again = relapsed(resolved(named, 10_000, ""), of({}), 50, 20_000);
   expect(again.namedMs).toBe(20_000);
+});
+
+it("says of a hang that is over who it was in the words of the answer", () => {
+  const about = { job: "job", run: "run", kind: "hang", summary: "" } as const;
+  const incident = suspected({ ...about, onsetMs: 0, nowMs: 1000, fromIteration: 1 });
+  const who = "the link between rank 1 on node000 and rank 9 on node001";
+  const answer = {
+    who,
+    what: "cannot communicate",
+    effect: "hangs the job",
+    slower: null,
+    isSeen: true,
+    waiting: null,
+    where: [],
+    device: null,
+  };
+  const link = { type: "link", link: ["rank:1", "rank:9"], ranks: [1, 9], machine: null } as const;
+  const { summary } = ended(
+    confirmed(incident, { ...of(link), summary: "", answer }, 2000),
+    9000,
+    "passed",
+    "",
+  );
+  expect(summary).toContain(`the job stood still because of ${who} from`);
 });
 
 it("comes back where the same is wrong with the same", () => {

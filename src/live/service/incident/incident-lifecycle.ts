@@ -89,7 +89,7 @@ function toldSlowdown({ kind, verdict }: Incident, between: string): string | nu
 
 function pastWords({ kind, verdict, ranks }: Incident): string {
   const [first] = verdict?.suspects ?? [];
-  const who = first && culpritWords(first);
+  const who = verdict?.answer?.who || (first && culpritWords(first));
   if (kind === "crash") return `the job was down${who === undefined ? "" : ` because of ${who}`}`;
   if (kind === "hang") {
     const because = who ?? (ranks.length > 0 ? rankWords(ranks) : undefined);

@@ -336,6 +336,8 @@ export function onCollected(turn: Turn, event: EventOf<"collected">): void {
   const stood = standstillVerdict(run, kind, ranks, says, seen);
   const missing = event.diagnosis?.verdict.missing ?? [];
   const verdict = stood === seen ? stood : withUnheard({ ...stood, missing }, unheard);
+  const isPartial = verdict.suspects.length === 0 && unheard.machines.length > 0;
+  state.partialEvidence = isPartial ? { evidence, unheard: unheard.machines.length } : null;
   const found = diagnosis && { ...diagnosis, verdict };
   if (state.still === suspicion?.incident) {
     const confirm: JobStep = {

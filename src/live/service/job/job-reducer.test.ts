@@ -8,6 +8,7 @@ import { eventOf, jobOf, pointsOf } from "../../../../test/support/live/messages
 import type { JobDecision, JobEvent } from "./job-events.ts";
 import { reduceJob } from "./job-reducer.ts";
 import {
+  missingParts,
   newJobState,
   savedState,
   type JobState,
@@ -549,6 +550,66 @@ describe("reduceJob", () => {
     expect(job.decisions.filter((one) => one.do === "collect")).toHaveLength(1);
     silent(5, job);
     expect(job.decisions.filter((one) => one.do === "collect")).toHaveLength(2);
+  });
+
+  it("collects evidence of a hang again when machines that were silent are heard, where it names nobody", () => {
+    const job = new Driver();
+    job.begin();
+    const of = (agent: string, ranks: readonly number[]): void => {
+      const report = { ...jobOf("job", ranks), worldSize: 4 };
+      job.send({ type: "job", agent, machine: agent, report, connected: ALL });
+    };
+    of("b", [2, 3]);
+    job.iterate(1, 40, 1000);
+    const searches = (): number => job.decisions.filter((one) => one.do === "collect").length;
+    const answer = (verdict: Verdict): void => {
+      job.send({ type: "collected", evidence: job.last("collect"), diagnosis: { verdict } });
+      while (job.state.isBusy) job.send({ type: "saved", save: job.last("save") });
+    };
+    const nobody = hung("unknown", { suspects: [], confidence: 0.4 });
+    silent(30, job);
+    while (job.state.isBusy) answer(nobody);
+    expect(job.state.still).toMatchObject({ state: "confirmed", ranks: [] });
+    const before = searches();
+    silent(60, job);
+    expect(searches()).toBe(before);
+    of("b", [2, 3]);
+    silent(1, job);
+    expect(searches()).toBe(before + 1);
+    answer(hung("gpu-hang"));
+    expect(job.state.still).toMatchObject({ state: "confirmed", ranks: [1] });
+    job.send({ type: "agent-gone", agent: "b" });
+    silent(5, job);
+    of("b", [2, 3]);
+    silent(60, job);
+    expect(searches()).toBe(before + 1);
+  });
+
+  it("dates a hang after the last iteration that agents saw end, though its points never came", () => {
+    const job = new Driver();
+    job.begin();
+    job.iterate(1, 40, 1000);
+    for (let second = 0; second < 31; second++) {
+      job.nowMs += 1000;
+      const silentMs = 1000 * (second + 1);
+      job.send({ type: "beat", agent: "a", beat: { ...BEAT, silentMs, lastIteration: 47 } });
+      job.send({ type: "tick" });
+    }
+    job.send({ type: "collected", evidence: job.last("collect"), diagnosis: null });
+    expect(job.state.still).toMatchObject({ kind: "hang", fromIteration: 48 });
+  });
+
+  it("lacks no machines once the job has ended, though their agents are gone", () => {
+    const job = new Driver();
+    job.begin();
+    job.iterate(1, 40, 1000);
+    const lacks = (): string[] => missingParts(job.state, ALL, job.nowMs);
+    job.nowMs += 60_000;
+    expect(lacks().join()).toContain("1 of 1 machine is not heard");
+    const report = { ...eventOf("job", "over"), what: "ended" as const, ranks: [0, 1] };
+    job.send({ type: "event", agent: "a", report });
+    job.nowMs += 60_000;
+    expect(lacks()).toEqual([]);
   });
 
   it("opens what evidence does not prove when it lasts, with the evidence that it has", () => {

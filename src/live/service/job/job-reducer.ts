@@ -20,6 +20,7 @@ import {
 import type { EventOf, JobDecision, JobEvent } from "./job-events.ts";
 import { JobRun, type JobIteration } from "./job-run.ts";
 import { hasEnded, type JobState, openSlowdowns, ranksClaimed } from "./job-state.ts";
+import { unheardOf } from "./partial-view.ts";
 import { onRegression, onRegressionOver } from "../regression/regression-steps.ts";
 import {
   backMs,
@@ -261,11 +262,18 @@ function onTick(turn: Turn): void {
   countIterations(turn, run);
   if (hasEnded(state) && state.slow)
     enqueue(state, { step: "resolve", which: "slow", ending: "ended", says: "the job has ended" });
-  if (state.still) return;
+  if (state.still) {
+    collectAgain(turn);
+    return;
+  }
   const seen = state.standstills.look(nowMs, run.pace, hasEnded(state));
   if (!seen) return;
   const { kind, ranks, says, sinceMs, isSuspicion } = seen;
-  const last = Math.max(run.lastIteration, state.countedBefore.iteration);
+  const last = Math.max(
+    run.lastIteration,
+    state.countedBefore.iteration,
+    Math.floor(state.standstills.lastIteration(nowMs)),
+  );
   const fromIteration = last >= 0 ? last + 1 : null;
   const about = { job, run: run.run, kind, summary: says, onsetMs: sinceMs, nowMs, fromIteration };
   const still = { ...suspected(about), ranks };
@@ -291,6 +299,16 @@ function onTick(turn: Turn): void {
   if (diagnosis && diagnosis.verdict.suspects.length > 0)
     enqueue(state, { step: "confirm", which: "still", diagnosis, atMs: nowMs });
   else enqueueDecision(state, collect);
+}
+
+/** Whoever is at fault was perhaps among those that were not heard: half of them are by now. */
+function collectAgain({ state, nowMs }: Turn): void {
+  const { still, partialEvidence: partial } = state;
+  if (!partial || partial.evidence.id !== still?.id) return;
+  const { machines } = unheardOf(partial.evidence.run, null, nowMs);
+  if (machines.length > partial.unheard / 2) return;
+  state.partialEvidence = null;
+  enqueueDecision(state, partial.evidence);
 }
 
 function countIterations(turn: Turn, run: JobRun): void {

@@ -6,7 +6,13 @@ import type { Rank } from "../../../model/ids.ts";
 import type { Incident } from "../../../model/incident.ts";
 import { type CulpritLevel, type HealthyTimes, ofEarlierRun } from "../slowdown/culprit-level.ts";
 import { withWaste } from "../incident/incident-lifecycle.ts";
-import type { ConnectedAgents, Diagnosis, Incidents, JobStep } from "./job-events.ts";
+import type {
+  CollectDecision,
+  ConnectedAgents,
+  Diagnosis,
+  Incidents,
+  JobStep,
+} from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
 import { agentlessWords, unheardOf, unheardWords } from "./partial-view.ts";
 import { SlowdownDetector } from "../slowdown/slowdown-detector.ts";
@@ -64,6 +70,8 @@ export interface JobState extends Incidents {
   readonly suspicion: SuspectedStandstill | null;
   /** JobRun.epoch when the job came to a standstill. */
   readonly stillEpoch: number;
+  /** Its evidence names nobody, and so many machines were not heard: once they are, it is collected again. */
+  readonly partialEvidence: { readonly evidence: CollectDecision; readonly unheard: number } | null;
   /** The last iteration that the previous service counted in this run, and when it did. */
   readonly countedBefore: { readonly iteration: number; readonly untilMs: number };
   /** How micro-batches are shared out; null: equally. */
@@ -129,6 +137,7 @@ export function newJobState(
     healthySince: 0,
     suspicion: null,
     stillEpoch: 0,
+    partialEvidence: null,
     countedBefore: { iteration: -Infinity, untilMs: 0 },
     shares: null,
     relieved: null,
@@ -223,12 +232,10 @@ export function ranksClaimed(reports: ReadonlyMap<string, ClaimedRun>): Rank[] {
 }
 
 /** What is missing to watch the whole job, a sentence each. */
-export function missingParts(
-  { run, claims, suspicion }: JobState,
-  connected: ConnectedAgents,
-  nowMs: number,
-): string[] {
+export function missingParts(state: JobState, connected: ConnectedAgents, nowMs: number): string[] {
+  const { run, claims, suspicion } = state;
   if (!run) return ["no agent has reported this job since the service started"];
+  if (hasEnded(state)) return [];
   const missing: string[] = [];
   if (suspicion) missing.push(`suspected, and no incident yet: ${suspicion.incident.summary}`);
   const unheard = unheardOf(run, connected, nowMs);

@@ -4,6 +4,7 @@
  * or where operators are open and do not move for longer than any pause of this job explains.
  */
 import { rankWords } from "../../../base/text.ts";
+import { median } from "../../../maths/robust.ts";
 import type { Rank } from "../../../model/ids.ts";
 import type { BeatReport } from "../../wire/messages.ts";
 
@@ -163,6 +164,18 @@ export class StandstillDetector {
     return seen;
   }
 
+  /** The last iteration that ended, as most agents see it; -1 where none is heard. Few of its points may have come. */
+  lastIteration(nowMs: number): number {
+    const last = this.#fresh(nowMs).map((beat) => beat.lastIteration);
+    return last.length > 0 ? median(last) : -1;
+  }
+
+  #fresh(nowMs: number): Beat[] {
+    return [...this.#beats.values()]
+      .filter(({ heardMs }) => nowMs - heardMs <= FRESH_MS)
+      .map(({ beat }) => beat);
+  }
+
   #dead(nowMs: number): Standstill | null {
     const lost = this.#lost;
     if (!lost || nowMs - lost.atMs < GRACE_MS) return null;
@@ -171,9 +184,7 @@ export class StandstillDetector {
   }
 
   #silent(nowMs: number, pace: Pace): Standstill | null {
-    const beats = [...this.#beats.values()]
-      .filter(({ heardMs }) => nowMs - heardMs <= FRESH_MS)
-      .map(({ beat }) => beat);
+    const beats = this.#fresh(nowMs);
     // Nobody is heard: that is no silence of the job.
     if (Number.isNaN(this.#movedMs) || beats.every(({ alive }) => alive === 0)) return null;
     const silentMs = nowMs - this.#movedMs;
