@@ -225,7 +225,9 @@ describe("one verdict from all findings", () => {
         finding("localize/slow-link", [link]),
         nic("node0", [0, 1, 2, 3, 4, 5, 6, 7]),
       ]);
-      expect(verdict.suspects).toMatchObject([{ type: "link", ranks: [3, 11] }]);
+      expect(verdict.suspects).toMatchObject([
+        { type: "link", ranks: [3, 11], machine: null, machines: ["node0", "node1"] },
+      ]);
       expect(verdict.reasoning!.conflicts).toEqual([]);
       expect(verdict.reasoning!.decidedBy).toHaveLength(2);
     });

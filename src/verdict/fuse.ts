@@ -23,7 +23,7 @@ import { reasoningOf } from "./reasoning.ts";
 import { victimsOf } from "./victims.ts";
 import { wouldHelp } from "./would-help.ts";
 import { whenDidItHappen } from "./when.ts";
-import { machineOf } from "./who.ts";
+import { machineOf, machinesBetween } from "./who.ts";
 
 /** A second suspect counts as a further culprit when it is nearly as well supported as the first. */
 const CO_CULPRIT_SHARE = 0.6;
@@ -62,6 +62,7 @@ export function fuse(
     type: culprit.type,
     ranks: culprit.ranks,
     machine: machineOf(job, culprit.ranks) ?? (culprit.type === "machine" ? culprit.name : null),
+    ...machinesBetween(job, culprit),
     link: culprit.link,
     name: culprit.name,
     cause: culprit.cause,
