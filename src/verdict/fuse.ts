@@ -53,7 +53,7 @@ export function fuse(
   const hung = best && (isSlow(best) || isEnd(best)) ? stopped("hang") : undefined;
   const lead = stopped("crash") ?? hung ?? best;
   const blameworthy = lead ? ranked.filter((other) => sharesBlame(other, lead)) : [];
-  const culprits = wholeMachines(job, blameworthy).slice(0, MAX_SUSPECTS);
+  const culprits = wholeLinks(job, wholeMachines(job, blameworthy)).slice(0, MAX_SUSPECTS);
   const without = kindWithoutSuspect(job, findings);
   const kind =
     lead?.kind === "faulty-machine" ? kindOfMachineFault(without) : (lead?.kind ?? without);
@@ -173,6 +173,22 @@ function wholeMachines(job: Job, culprits: readonly Hypothesis[]): Hypothesis[] 
     // Loaders of all ranks do not become slow at once: what they share is the machine's CPU.
     const cause = isSlow(list[0]) && list[0]!.cause === "dataloader" ? "cpu-stall" : list[0]!.cause;
     return [{ ...list[0]!, type: "machine" as const, ranks, evidence, why, cause }];
+  });
+}
+
+/** Connections of several ranks between the same two machines are one suspect: the network between these. */
+function wholeLinks(job: Job, culprits: readonly Hypothesis[]): Hypothesis[] {
+  const groups = groupBy(culprits, (culprit) => {
+    const { machines } = culprit.type === "link" ? machinesBetween(job, culprit) : {};
+    return machines?.length === 2 ? [...machines].sort().join(" ") + culprit.cause : culprit;
+  });
+  return [...groups.values()].map((list) => {
+    const [first] = list as [Hypothesis];
+    if (list.length === 1) return first;
+    const ranks = [...new Set(list.flatMap((one) => one.ranks))].sort((a, b) => a - b);
+    const evidence = [...new Set(list.flatMap((one) => one.evidence))];
+    const [a, b] = machinesBetween(job, first).machines!;
+    return { ...first, ranks, evidence, link: [a!, b!] };
   });
 }
 
