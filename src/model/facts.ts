@@ -326,8 +326,9 @@ export interface EvenIterations {
   readonly variation: number;
   /** The end over the beginning. */
   readonly rise: number;
-  /** Of a short series that rises once and stays: from which iteration on. */
+  /** Of a short series that rises once and stays: from which iteration on, and how many times as long they take since. */
   readonly riseFrom?: number;
+  readonly riseRatio?: number;
 }
 
 /** Devices by how many slow iterations speak for them (Holmes §4.4). */

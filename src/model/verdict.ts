@@ -11,6 +11,8 @@ export interface Suspect {
   /** Every rank that the suspect covers. */
   readonly ranks: readonly Rank[];
   readonly machine: string | null;
+  /** Of a network device between several machines: theirs. */
+  readonly machines?: readonly string[];
   readonly link: readonly [string, string] | null;
   /** What the device is called ("leaf3", "node003/mlx5_2"), where it has a name. */
   readonly name: string | null;

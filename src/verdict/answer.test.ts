@@ -57,7 +57,9 @@ it("says how much a slow link costs where the job's pace is too uneven to show i
   expect(headlineOf(verdict.answer!)).toBe(
     "The link between rank 4 on node004 and rank 6 on node006 is slow: communication takes 223 ms longer per iteration",
   );
-  expect(effectOf(verdict.answer!)).toBe("This slows the job down (by what factor is not known).");
+  expect(effectOf(verdict.answer!)).toBe(
+    "This slows the job down (by less than its iteration times vary, 35 %).",
+  );
 });
 
 it("does not take figures for the physical cause, which metrics may still tell", async () => {
@@ -188,11 +190,36 @@ it("a GPU that stopped is not told by the line at which its CPU waits for it", a
   );
 });
 
+it("says about how much slower the job is where iterations are too few to be sure, if that began with the culprit", async () => {
+  const { job, verdict } = await recording("fixtures/recordings/slow-cpu3.tar.gz");
+  const rose = {
+    ...verdict.findings[0]!,
+    data: {
+      fact: "even-iterations",
+      evenIterations: 20,
+      medianMs: 164,
+      variation: 0.02,
+      rise: 1.12,
+      riseFrom: 6,
+      riseRatio: 1.154,
+    },
+    accuses: [],
+    clears: [],
+  } as const;
+  const of = (since: number): string =>
+    effectOf(answerOf(job, "fail-slow", verdict.suspects, [], [rose], since)!);
+  expect(of(7)).toBe("The job takes about 1.15 times as long.");
+  expect(of(70)).toBe("This slows the job down (by what factor is not known).");
+});
+
 it("what slowed the job down long before the culprit became slow is not called its doing", async () => {
   const { verdict } = await recording("fixtures/recordings/slow-cpu3.tar.gz");
   expect(headlineOf(verdict.answer!)).toMatch(/until all calls of an iteration are issued, before/);
   const { slower, effect } = verdict.answer!;
-  expect([slower, effect]).toEqual([null, "slows the job down (by what factor is not known)"]);
+  expect(slower).toBeNull();
+  expect(effect).toBe(
+    "slows the job down (by how much is not known: since iteration 7 already, it takes 2.19 times as long)",
+  );
 });
 
 it("tickets and reports have no numbers of findings", async () => {

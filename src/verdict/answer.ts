@@ -84,9 +84,22 @@ function effectWords(
 ): string {
   const often = nowAndThen(kind, findings);
   const from = since === null ? undated(kind, first, findings) : "";
-  const unknown =
-    kind === "fail-slow" && slower === null && often === "" ? " (by what factor is not known)" : "";
+  const isUnknown = kind === "fail-slow" && slower === null && often === "";
+  const unknown = isUnknown ? ` (${unknownWords(findings)})` : "";
   return `${EFFECTS[kind] ?? "hangs the job"}${often}${from}${unknown}`;
+}
+
+/** Why nobody knows by how much: the proof below has numbers, and none of them is the answer. */
+function unknownWords(findings: readonly Finding[]): string {
+  for (const finding of findings) {
+    const slow = factOf(finding, "slow-down");
+    if (slow)
+      return `by how much is not known: since iteration ${slow.iteration} already, it takes ${slow.ratio.toFixed(2)} times as long`;
+    const even = factOf(finding, "even-iterations");
+    if (even && even.riseFrom === undefined)
+      return `by less than its iteration times vary, ${(100 * even.variation).toFixed(0)} %`;
+  }
+  return "by what factor is not known";
 }
 
 export const TRAINING_CODE = "the training code";
@@ -358,14 +371,26 @@ function slowerWords(
   if (kind !== "fail-slow") return null;
   const slow = slowDownOf(findings.filter((finding) => factOf(finding, "slow-down")));
   const fact = slow && factOf(slow, "slow-down");
+  if (!fact) return roseWords(findings, since);
   // What is slow now and then is said in the effect.
-  if (!fact || fact.intermittent) return null;
+  if (fact.intermittent) return null;
   // What the job takes longer since another time is not, or not all, because of this suspect.
   if (since !== null && Math.abs(since - fact.iteration) > SAME_ONSET) return null;
   const times = `${fact.ratio.toFixed(2)} times as long`;
   // Durations in no unit: ratios hold, milliseconds do not.
   if (fact.wastedHours === null) return times;
   return `${times}: ${timeWords(fact.beforeMs)} → ${timeWords(fact.afterMs)} per iteration`;
+}
+
+/** Of iterations too few to be sure that they became slower, which somebody became then. */
+function roseWords(findings: readonly Finding[], since: number | null): string | null {
+  for (const finding of findings) {
+    const { riseFrom, riseRatio } = factOf(finding, "even-iterations") ?? {};
+    if (riseFrom === undefined || riseRatio === undefined) continue;
+    if (since !== null && Math.abs(since - riseFrom) > SAME_ONSET) continue;
+    return `about ${riseRatio.toFixed(2)} times as long`;
+  }
+  return null;
 }
 
 /** Of a job that is slow now and then: how often, and by how much. */

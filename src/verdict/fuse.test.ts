@@ -225,9 +225,29 @@ describe("one verdict from all findings", () => {
         finding("localize/slow-link", [link]),
         nic("node0", [0, 1, 2, 3, 4, 5, 6, 7]),
       ]);
-      expect(verdict.suspects).toMatchObject([{ type: "link", ranks: [3, 11] }]);
+      expect(verdict.suspects).toMatchObject([
+        { type: "link", ranks: [3, 11], machine: null, machines: ["node0", "node1"] },
+      ]);
       expect(verdict.reasoning!.conflicts).toEqual([]);
       expect(verdict.reasoning!.decidedBy).toHaveLength(2);
+    });
+
+    it("of several ranks between the same two machines: the network between these", () => {
+      const between = (ranks: [number, number]): Finding =>
+        finding("localize/slow-link", [
+          accuse({
+            type: "link",
+            ranks,
+            link: [`rank:${ranks[0]}`, `rank:${ranks[1]}`],
+            cause: "network-slow",
+            weight: 0.6,
+          }),
+        ]);
+      const verdict = ask([slower(), between([3, 11]), between([2, 10])]);
+      expect(verdict.suspects).toMatchObject([
+        { type: "link", ranks: [2, 3, 10, 11], link: ["node0", "node1"] },
+      ]);
+      expect(verdict.answer!.who).toBe("the network between node0 and node1");
     });
 
     it("of a ring that runs through the machine: its part of the ring", () => {

@@ -23,7 +23,7 @@ import { reasoningOf } from "./reasoning.ts";
 import { victimsOf } from "./victims.ts";
 import { wouldHelp } from "./would-help.ts";
 import { whenDidItHappen } from "./when.ts";
-import { machineOf } from "./who.ts";
+import { machineOf, machinesBetween } from "./who.ts";
 
 /** A second suspect counts as a further culprit when it is nearly as well supported as the first. */
 const CO_CULPRIT_SHARE = 0.6;
@@ -53,7 +53,7 @@ export function fuse(
   const hung = best && (isSlow(best) || isEnd(best)) ? stopped("hang") : undefined;
   const lead = stopped("crash") ?? hung ?? best;
   const blameworthy = lead ? ranked.filter((other) => sharesBlame(other, lead)) : [];
-  const culprits = wholeMachines(job, blameworthy).slice(0, MAX_SUSPECTS);
+  const culprits = wholeLinks(job, wholeMachines(job, blameworthy)).slice(0, MAX_SUSPECTS);
   const without = kindWithoutSuspect(job, findings);
   const kind =
     lead?.kind === "faulty-machine" ? kindOfMachineFault(without) : (lead?.kind ?? without);
@@ -62,6 +62,7 @@ export function fuse(
     type: culprit.type,
     ranks: culprit.ranks,
     machine: machineOf(job, culprit.ranks) ?? (culprit.type === "machine" ? culprit.name : null),
+    ...machinesBetween(job, culprit),
     link: culprit.link,
     name: culprit.name,
     cause: culprit.cause,
@@ -172,6 +173,22 @@ function wholeMachines(job: Job, culprits: readonly Hypothesis[]): Hypothesis[] 
     // Loaders of all ranks do not become slow at once: what they share is the machine's CPU.
     const cause = isSlow(list[0]) && list[0]!.cause === "dataloader" ? "cpu-stall" : list[0]!.cause;
     return [{ ...list[0]!, type: "machine" as const, ranks, evidence, why, cause }];
+  });
+}
+
+/** Connections of several ranks between the same two machines are one suspect: the network between these. */
+function wholeLinks(job: Job, culprits: readonly Hypothesis[]): Hypothesis[] {
+  const groups = groupBy(culprits, (culprit) => {
+    const { machines } = culprit.type === "link" ? machinesBetween(job, culprit) : {};
+    return machines?.length === 2 ? [...machines].sort().join(" ") + culprit.cause : culprit;
+  });
+  return [...groups.values()].map((list) => {
+    const [first] = list as [Hypothesis];
+    if (list.length === 1) return first;
+    const ranks = [...new Set(list.flatMap((one) => one.ranks))].sort((a, b) => a - b);
+    const evidence = [...new Set(list.flatMap((one) => one.evidence))];
+    const [a, b] = machinesBetween(job, first).machines!;
+    return { ...first, ranks, evidence, link: [a!, b!] };
   });
 }
 

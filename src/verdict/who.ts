@@ -1,6 +1,7 @@
 /** Who a suspect is and where to find it: rank, GPU index, machine, NIC, switch, as far as the inputs say. */
 import { rankWords } from "../base/text.ts";
 import type { Cause } from "../model/cause.ts";
+import type { SuspectType } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
 import { isPodName } from "../model/machine-names.ts";
@@ -13,6 +14,18 @@ const OF_GPU: ReadonlySet<Cause> = new Set(["gpu-slow", "gpu-hang", "gpu-error"]
 export function machineOf(job: Job, ranks: readonly Rank[]): string | null {
   const machines = new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? null));
   return machines.size === 1 ? [...machines][0]! : null;
+}
+
+const BETWEEN: ReadonlySet<SuspectType> = new Set(["link", "nic", "switch"]);
+
+/** Those of a network device that lies between several: each may show it in its metrics. */
+export function machinesBetween(
+  job: Job,
+  { type, ranks }: Pick<Suspect, "type" | "ranks">,
+): Pick<Suspect, "machines"> {
+  if (!BETWEEN.has(type)) return {};
+  const machines = new Set(ranks.flatMap((rank) => job.ranks.get(rank)?.machine ?? []));
+  return machines.size > 1 ? { machines: [...machines] } : {};
 }
 
 /** Whether the sentence is about the GPU of one rank. */

@@ -192,11 +192,17 @@ function isSafePath(name: string): boolean {
   return name.split("/").every((part) => part !== "" && part !== "." && part !== "..");
 }
 
+const ANSWERED_WITH_EVIDENCE: ReadonlySet<AgentRequest["ask"]> = new Set([
+  "prepare-tests",
+  "validate",
+  "read-tests",
+  "profile",
+]);
+
 /** Why this cannot be the answer to that; null where it can. */
 export function misfit(request: AgentRequest, reply: AgentReply): string | null {
   if (reply.kind === "refused") return null;
-  const isEvidence = request.ask === "validate" || request.ask === "profile";
-  if (reply.kind !== (isEvidence ? "evidence" : request.ask))
+  if (reply.kind !== (ANSWERED_WITH_EVIDENCE.has(request.ask) ? "evidence" : request.ask))
     return `it answered ${request.ask} with ${reply.kind}`;
   if (request.ask === "durations" && reply.kind === "durations") {
     if (reply.ms.length !== durationsOf(request)) return "its durations are not as many as asked";

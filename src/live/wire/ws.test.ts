@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { encodeHello, encodeReport } from "./codec.ts";
 import { FRAME, writeFrame } from "./frame.ts";
-import { type AgentReply, LIMITS } from "./messages.ts";
+import { type AgentReply, type EvidenceReply, LIMITS } from "./messages.ts";
 import { beatOf, eventOf, pointsOf } from "../../../test/support/live/messages.ts";
 import {
   type Heard,
@@ -218,6 +218,19 @@ describe("questions over a WebSocket", () => {
       kind: "refused",
       why: "no such\ufffd[2J ring",
     });
+  });
+
+  it("about tests are answered with evidence, with and without files", async () => {
+    const { bus, url } = await service(hear());
+    const files: EvidenceReply["files"][number][] = [];
+    const answer: EvidenceReply = { kind: "evidence", files, troubles: [] };
+    const one = link(url, { answer: () => Promise.resolve(answer) });
+    await until(() => one.isConnected, "connected");
+    const about = { job: "j", run: "r", group: [0] };
+    expect(await bus.ask("node-1", { ask: "prepare-tests", ...about }, 5000)).toEqual(answer);
+    files.push({ name: "rank0.json", bytes: new Uint8Array(3) });
+    const read = { ask: "read-tests", ...about, atIteration: 9, rounds: 1, waitMs: 1 } as const;
+    expect(await bus.ask("node-1", read, 5000)).toMatchObject({ files: [{ name: "rank0.json" }] });
   });
 
   it("reject where nobody is, nobody answers, the answer is another one, or the agent goes", async () => {

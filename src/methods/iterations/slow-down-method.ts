@@ -116,7 +116,7 @@ function* evenOnes(job: Job): Iterable<NewFinding> {
       medianMs: round(medianMs),
       variation: round(variation),
       rise: round(riseOf(series)),
-      ...(step && { riseFrom: step.iteration }),
+      ...(step && { riseFrom: step.iteration, riseRatio: round(step.ratio) }),
     },
     accuses: [],
     clears: [],

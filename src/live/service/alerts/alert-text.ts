@@ -33,7 +33,8 @@ export function plain(text: string, most = MOST_TEXT): string {
 export function labelsOf(incident: Incident): Record<string, string> {
   const { verdict } = incident;
   const first = verdict?.suspects[0];
-  const machine = first?.machine ?? incident.machines[0];
+  // Of a link between two machines, none of the two is the machine.
+  const machine = first?.machines ? null : (first?.machine ?? incident.machines[0]);
   return {
     alertname: "FaultlineIncident",
     job: plain(incident.job, MOST_LABEL),

@@ -36,6 +36,7 @@ const suspect: z.ZodType<Suspect> = z.object({
   ]),
   ranks,
   machine: z.string().nullable(),
+  machines: texts.exactOptional().describe("of a network device between several machines"),
   link: z.tuple([z.string(), z.string()]).nullable(),
   name: z.string().nullable(),
   cause: z.enum(CAUSES),

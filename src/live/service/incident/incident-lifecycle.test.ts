@@ -62,6 +62,14 @@ it("says of a hang that is over who it was in the words of the answer", () => {
   expect(summary).toContain(`the job stood still because of ${who} from`);
 });
 
+it("of a link is an incident of the machines at both of its ends", () => {
+  const about = { job: "job", run: "run", kind: "fail-slow", summary: "" } as const;
+  const incident = suspected({ ...about, onsetMs: 0, nowMs: 1000, fromIteration: 1 });
+  const machines = ["node004", "node006"];
+  const link = of({ type: "link", ranks: [34, 50], machine: null, machines });
+  expect(confirmed(incident, link, 2000).machines).toEqual(machines);
+});
+
 it("comes back where the same is wrong with the same", () => {
   expect(accusesSame(of({}), of({ ranks: [3, 4] }))).toBe(true);
   const whole = { type: "machine", ranks: [] } as const;
@@ -72,4 +80,12 @@ it("is another incident where something else is wrong, or with somebody else of 
   expect(accusesSame(of({}), of({ cause: "dataloader" }))).toBe(false);
   expect(accusesSame(of({}), of({ ranks: [4] }))).toBe(false);
   expect(accusesSame(of({}), null)).toBe(false);
+});
+
+it("is another incident where a link shares a rank with another link, or with a NIC", () => {
+  const network = { machine: null, cause: "network-slow" } as const;
+  const link = of({ ...network, type: "link", ranks: [34, 50] });
+  expect(accusesSame(link, of({ ...network, type: "link", ranks: [50, 34] }))).toBe(true);
+  expect(accusesSame(link, of({ ...network, type: "link", ranks: [34, 18] }))).toBe(false);
+  expect(accusesSame(link, of({ ...network, type: "nic", ranks: [50] }))).toBe(false);
 });

@@ -191,7 +191,15 @@ export function accusesSame(a: Verdict | null, b: Verdict | null): boolean {
   const [first] = a?.suspects ?? [];
   const [second] = b?.suspects ?? [];
   // Another trouble of the same machine is another incident: its story, its cost and its fix are others.
-  return isSameCulprit(first, second) && first!.cause === second!.cause;
+  return (
+    isSameCulprit(first, second) && isSameLink(first!, second!) && first!.cause === second!.cause
+  );
+}
+
+/** A link is the same as no other link of one of its ranks, nor as that rank's NIC. */
+function isSameLink(a: Suspect, b: Suspect): boolean {
+  if (a.type !== "link" && b.type !== "link") return true;
+  return a.type === b.type && a.ranks.every((rank) => b.ranks.includes(rank));
 }
 
 /**
@@ -240,7 +248,9 @@ function told(incident: Incident, verdict: Verdict): Partial<Incident> {
   const kind = incident.kind === "crash" && found === "hang" ? "crash" : found;
   // All ranks run the code: none of them, and no machine, is the suspect.
   const suspects = kind === "regression" ? [] : verdict.suspects;
-  const machines = suspects.flatMap(({ machine }) => (machine === null ? [] : [machine]));
+  const machines = suspects.flatMap(
+    (one) => one.machines ?? (one.machine === null ? [] : [one.machine]),
+  );
   return {
     kind,
     summary: verdict.summary,

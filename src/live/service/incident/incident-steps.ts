@@ -159,7 +159,7 @@ function sayMore(turn: Turn, known: Incident, { run, slowdown, diagnosis }: Foun
   const isSameKind = Boolean(known.intermittent) === Boolean(slowdown.intermittent);
   if (isSameKind && known.verdict && addsNothing(known.verdict, verdict)) return;
   // What tests found out, a search that ends in the same group does not take back.
-  if (known.validation?.isNamed && accusesSame(known.verdict, verdict)) return;
+  if (known.validation?.isNamed && isAbout(known, verdict, false)) return;
   if (known.id === state.slow?.id) validateLater(state, run, diagnosis, slowdown);
   perform(turn, { step: "confirm", which: "slow", id: known.id, diagnosis, slowdown, atMs });
 }
