@@ -15,7 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { gzipSync } from "node:zlib";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openDuckDbHistory } from "../src/history/duckdb-history.ts";
 import { openJournalHistory } from "../src/history/journal-history.ts";
@@ -183,7 +183,13 @@ describe("a restore", () => {
     };
     const text = join(folder, "text.tar.gz");
     writeFileSync(text, gzipSync("hello"));
+    const damaged = join(folder, "damaged.tar.gz");
+    const bytes = gunzipSync(readFileSync(file));
+    const inside = bytes.indexOf("history.duckdb\0") + 100_000;
+    bytes[inside] = bytes[inside]! ^ 1;
+    writeFileSync(damaged, gzipSync(bytes));
     const cases: [string, RegExp][] = [
+      [damaged, /damaged\.tar\.gz cannot be restored: .*checksum.*; give another backup/],
       [cut, /cannot be restored|cut off/],
       [text, /is no backup|cut off/],
       [

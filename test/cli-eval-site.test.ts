@@ -63,7 +63,8 @@ describe("faultline eval site", () => {
       const isKnown = request.headers.authorization === "Bearer letmein";
       response.statusCode = isKnown && request.url?.startsWith("/api/v1/site") ? 200 : 401;
       const store = { ...EMPTY_STORE, records: [recordOfLine(LINE, ABOUT, EMPTY_STORE)] };
-      if (request.url === "/api/v1/site/export?texts=true") response.end(storeText(store));
+      if (!isKnown) response.end('{"error": "this needs a token"}');
+      else if (request.url === "/api/v1/site/export?texts=true") response.end(storeText(store));
       else response.end(JSON.stringify(howRight([judged(true)])));
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -74,7 +75,9 @@ describe("faultline eval site", () => {
       expect(JSON.parse(answered.stdout)).toMatchObject({ all: { judged: 1, right: 1 } });
       const refused = await run("--service", url);
       expect(refused.status).toBe(1);
-      expect(refused.stderr).toMatch(/answers with 401; give a token of scope read/);
+      expect(refused.stderr).toMatch(
+        /answers with 401 \(this needs a token\); give a token of scope read/,
+      );
       // What the site knows is asked for in the same way.
       const words = ["diagnose", join(folder, "rank0.log"), "--quiet", "--json", "--store", url];
       writeFileSync(join(folder, "rank0.log"), `2026-11-01 10:00:07 [rank0] ${LINE}\n`);

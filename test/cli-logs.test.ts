@@ -139,6 +139,12 @@ describe("faultline logs", () => {
     writeFileSync(join(folder, "ours.json"), JSON.stringify([{ ...record, id: "nvidia.xid.79" }]));
     const refused = await run("import", "ours.json", "--store", "new.json");
     expect(refused).toMatchObject({ status: 2, stderr: expect.stringMatching(/another id/) });
+    const usual = { ...record, id: "site.usual", match: { all: ["cannot push metrics"] } };
+    writeFileSync(join(folder, "theirs.json"), JSON.stringify([usual]));
+    expect(await run("import", "theirs.json", "--store", "site.json")).toMatchObject({
+      status: 2,
+      stderr: expect.stringMatching(/healthy jobs log what site\.usual matches: .*exporter/),
+    });
     const again = await asked("failed", "--store", "new.json");
     expect(again.cause?.["signature"]).toBe("site.our-own-trouble");
     const gone = await run("forget", "healthy", "--store", "site.json");

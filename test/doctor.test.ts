@@ -1,5 +1,7 @@
 /** `faultline doctor` on set-ups that work, that are bare, and that are broken in one way each. */
+import { type ChildProcess, spawn } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
+import { once } from "node:events";
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -13,8 +15,21 @@ import { faultlineIn } from "./support/cli.ts";
 import { PlayedMachine } from "./support/played-machine.ts";
 
 let machine: PlayedMachine;
+let holder: ChildProcess | null = null;
 beforeEach(() => (machine = new PlayedMachine()));
-afterEach(() => machine.close());
+afterEach(() => {
+  holder?.kill("SIGKILL");
+  holder = null;
+  machine.close();
+});
+
+/** A lock of a file keeps other processes out, and not this one. */
+async function held(path: string): Promise<void> {
+  const words = `import("@duckdb/node-api").then(({ DuckDBInstance }) => DuckDBInstance.create(process.argv[1]))
+    .then((file) => { console.log("open"); setInterval(() => file, 1000); })`;
+  holder = spawn(process.execPath, ["-e", words, path], { stdio: ["ignore", "pipe", "inherit"] });
+  await once(holder.stdout!, "data");
+}
 
 /** As the probes write them. */
 function ring(rank: number, writer: "native" | "python" = "python"): TestRing {
@@ -386,6 +401,41 @@ const CASES: Record<string, Case> = {
     fix: /^ls -l '.*kmsg'/,
     play: () => ({ data: machine.kernelLog }),
   },
+  "the history is damaged": {
+    state: "broken",
+    check: "store",
+    says: /history .*history\.duckdb cannot be read: .*not a valid DuckDB database/,
+    fix: /^if nothing else reads it either, move it away/,
+    play: () => {
+      writeFileSync(join(machine.data, "history.duckdb"), Buffer.alloc(50_000, "x"));
+      return configured({});
+    },
+  },
+  "the history is of a newer version": {
+    state: "broken",
+    check: "store",
+    says: /history .*history\.duckdb was written by a newer Faultline/,
+    fix: /^use that version/,
+    play: async () => {
+      const { DuckDBInstance } = await import("@duckdb/node-api");
+      const file = await DuckDBInstance.create(join(machine.data, "history.duckdb"));
+      const connection = await file.connect();
+      await connection.run("CREATE TABLE faultline_schema AS SELECT 99::DOUBLE AS version");
+      connection.closeSync();
+      file.closeSync();
+      return { data: machine.data };
+    },
+  },
+  "another process has the history": {
+    state: "broken",
+    check: "store",
+    says: /history .*history\.duckdb is in use by process \d+/,
+    fix: /^stop it/,
+    play: async () => {
+      await held(join(machine.data, "history.duckdb"));
+      return configured({});
+    },
+  },
   "nobody listens where people sign in": {
     state: "broken",
     check: "sign-in",
@@ -419,6 +469,13 @@ const CASES: Record<string, Case> = {
       configured({
         actions: { hooks: [{ do: "cordon-node", command: ["/no/such/cmd", "{machine}"] }] },
       }),
+  },
+  "Slurm's programs are not there": {
+    state: "broken",
+    check: "actions",
+    says: /Slurm \/no\/such\/scontrol: there is no such program/,
+    fix: /^command -v .\/no\/such\/scontrol/,
+    play: () => configured({ actions: { drivers: { slurm: { scontrol: "/no/such/scontrol" } } } }),
   },
   "the scheme of the service is missing": {
     state: "broken",

@@ -1,6 +1,7 @@
 /** One question to a running service, with a token where it wants one. */
 import { readFileSync } from "node:fs";
 import { errorText, UserError } from "../base/errors.ts";
+import { cutText, harmless } from "../base/text.ts";
 import type { Io } from "./io.ts";
 
 const PATIENCE_MS = 30_000;
@@ -29,12 +30,16 @@ export async function askService<T extends { readonly schema: string }>(
       "give the URL of a running faultline serve",
     );
   }
+  const document = (await answer.json().catch(() => null)) as (T & { error?: unknown }) | null;
   const hint =
     answer.status === 401 || answer.status === 403
       ? "give a token of scope read with --token-file or FAULTLINE_TOKEN"
       : "is it a faultline serve of this version?";
-  if (!answer.ok) throw new UserError(`${name} answers with ${answer.status}`, hint);
-  const document = (await answer.json().catch(() => null)) as T | null;
+  if (!answer.ok) {
+    const why =
+      typeof document?.error === "string" ? ` (${cutText(harmless(document.error), 200)})` : "";
+    throw new UserError(`${name} answers with ${answer.status}${why}`, hint);
+  }
   if (document?.schema !== schema) throw new UserError(`${name} answers with something else`, hint);
   return document;
 }

@@ -17,8 +17,8 @@ import {
 } from "../history/log-store-file.ts";
 import { withoutSecrets } from "../history/masked-store.ts";
 import { parseRecords } from "../library/load.ts";
-import { refuseNormal, refuseShipped, siteRecord } from "../library/site-record.ts";
-import { healthyJob, logsFromFiles, recordsOf } from "../pipeline/logs.ts";
+import { siteRecord } from "../library/site-record.ts";
+import { healthyJob, logsFromFiles, recordsOf, refuseUnfit } from "../pipeline/logs.ts";
 import type { FaultRecord } from "../model/fault-record.ts";
 import { EMPTY_STORE, type LogStore } from "../model/log-store.ts";
 import { logsDocument } from "../report/logs-document.ts";
@@ -137,14 +137,13 @@ export async function runLogsVote(
   if (kind === "confirmed" && what.endsWith(".json")) {
     pattern = recordOfReport(await textOf(what), what, flags);
     ({ id } = pattern);
-    refuseShipped([pattern]);
   }
   const store = await changeLogStore(file, (known) => {
     const extended = pattern
       ? { ...known, records: [...known.records.filter((one) => one.id !== id), pattern] }
       : known;
     const all = whole(extended);
-    if (pattern) refuseNormal(pattern, all);
+    if (pattern) refuseUnfit([pattern], all);
     if (!recordsOf(all).some((record) => record.id === id)) throw unknownRecord(id, all);
     return voted(extended, id, kind, flags.note ?? "");
   });
@@ -253,9 +252,11 @@ export async function runLogsImport(io: Io, source: string, flags: StoreFlags): 
   const given: LogStore = text.trimStart().startsWith("[")
     ? { ...EMPTY_STORE, records: parseRecords(text, basename(source)) }
     : whole(parseLogStore(text, source));
-  refuseShipped(given.records);
   const about = { from: resolve(source), who: "", atMs: Date.now() };
-  await changeLogStore(file, (known) => withImport(known, given, about));
+  await changeLogStore(file, (known) => {
+    refuseUnfit(given.records, whole(known));
+    return withImport(known, given, about);
+  });
   const said = `${count(given.records.length, "record")}, ${count(Object.keys(given.normal).length, "normal event")} and ${count(Object.keys(given.votes).length, "vote")} imported`;
   if (flags.json)
     say(io, { schema: "faultline.logs-import/1", store: file, records: given.records.length });

@@ -141,7 +141,12 @@ async function checked(file: string, draft: string): Promise<{ readonly made: st
     throw new UserError(`${file} is not whole`, NO_BACKUP, 3);
   for (const store of stores) {
     // Reads all records, compares checksums, and brings it up to date.
-    const { history } = await openLocalHistory(join(draft, store.replace(/jsonl$/, "duckdb")));
+    const path = join(draft, store.replace(/jsonl$/, "duckdb"));
+    // What it advises is for a file that stays.
+    const { history } = await openLocalHistory(path).catch((error: unknown) => {
+      const hint = "give another backup: nothing was changed";
+      throw new UserError(`${file} cannot be restored: ${errorText(error)}`, hint, 3);
+    });
     await history.close();
   }
   return { made: about.made ?? "" };

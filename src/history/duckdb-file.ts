@@ -90,7 +90,20 @@ async function makeFile(path: string, options: DuckDbOptions): Promise<void> {
   }
 }
 
-async function start(path: string, options: DuckDbOptions): Promise<DuckDBInstance> {
+/** Whether a service could open it: read, and left as it is. Throws UserError, StoreInUse where somebody has it open. */
+export async function checkFile(path: string): Promise<void> {
+  try {
+    (await start(path, {}, true)).closeSync();
+  } catch (error) {
+    throw inWords(path, error);
+  }
+}
+
+async function start(
+  path: string,
+  options: DuckDbOptions,
+  isReadOnly = false,
+): Promise<DuckDBInstance> {
   const { DuckDBInstance } = await import("@duckdb/node-api");
   const settings: Record<string, string> = {
     threads: String(options.threads ?? 1),
@@ -98,14 +111,16 @@ async function start(path: string, options: DuckDbOptions): Promise<DuckDBInstan
     autoinstall_known_extensions: "false",
     autoload_known_extensions: "false",
     checkpoint_threshold: options.checkpointAt ?? "16MB",
+    ...(isReadOnly ? { access_mode: "READ_ONLY" } : {}),
   };
   if (path !== IN_MEMORY) settings["memory_limit"] = options.memory ?? "512MB";
   const instance = await DuckDBInstance.create(path, settings);
   try {
     const connection = await instance.connect();
-    await migrate(path, connection);
+    const version = await versionOf(path, connection);
+    if (!isReadOnly) await migrate(version, connection);
     // Checksums are compared when a block is read: damage of a record is to show now, not when it is asked for.
-    for (const table of RECORDS) {
+    for (const table of isReadOnly && version < 1 ? [] : RECORDS) {
       await connection.run(`SELECT sum(length(document)) AS length FROM ${table}`);
     }
     connection.closeSync();
@@ -116,7 +131,8 @@ async function start(path: string, options: DuckDbOptions): Promise<DuckDBInstan
   return instance;
 }
 
-async function migrate(path: string, connection: DuckDBConnection): Promise<void> {
+/** Of its tables; -1 where there are none. */
+async function versionOf(path: string, connection: DuckDBConnection): Promise<number> {
   const tables = await connection.runAndReadAll(
     "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main'",
   );
@@ -128,7 +144,7 @@ async function migrate(path: string, connection: DuckDBConnection): Promise<void
         "name another file",
       );
     }
-    await connection.run("CREATE TABLE faultline_schema (version DOUBLE NOT NULL)");
+    return -1;
   }
   const read = await connection.runAndReadAll("SELECT max(version) FROM faultline_schema");
   const version = Number(read.getRowsJS()[0]?.[0] ?? 0);
@@ -138,7 +154,12 @@ async function migrate(path: string, connection: DuckDBConnection): Promise<void
       "use that version, or name another file",
     );
   }
-  for (let step = version; step < MIGRATIONS.length; step++) {
+  return version;
+}
+
+async function migrate(version: number, connection: DuckDBConnection): Promise<void> {
+  if (version < 0) await connection.run("CREATE TABLE faultline_schema (version DOUBLE NOT NULL)");
+  for (let step = Math.max(0, version); step < MIGRATIONS.length; step++) {
     await connection.run("BEGIN");
     await connection.run(MIGRATIONS[step]!);
     await connection.run(`INSERT INTO faultline_schema VALUES (${step + 1})`);

@@ -34,12 +34,18 @@ async function readApart(file: string, mustExist = false): Promise<LogStore> {
 }
 
 export function parseLogStore(text: string, file: string): LogStore {
-  let given: Partial<LogStore> & { schema?: string };
+  let document: unknown;
   try {
-    given = JSON.parse(text) as typeof given;
+    document = JSON.parse(text);
   } catch (error) {
     throw new UserError(`${file} is not JSON: ${errorText(error)}`, MAKE_ONE, 3);
   }
+  return logStoreOf(document, file);
+}
+
+/** Of a document that anybody may have written: what is not known of it is left out. */
+export function logStoreOf(document: unknown, file: string): LogStore {
+  const given = document as Partial<LogStore> & { schema?: string };
   if (given?.schema !== SCHEMA)
     throw new UserError(`${file} is no store of faultline logs (${SCHEMA})`, MAKE_ONE, 3);
   const { eventsOf = {}, imports = [] } = given;
@@ -51,19 +57,23 @@ export function parseLogStore(text: string, file: string): LogStore {
     eventsOf: Object.fromEntries(
       seen.map(([job, numbers]) => [
         job,
-        String(numbers)
+        textOf(numbers)
           .split(" ")
           .flatMap((number) => events[Number(number || NaN)] ?? []),
       ]),
     ),
     imports: (Array.isArray(imports) ? (imports as Partial<LogImport>[]) : []).map((one) => ({
-      id: String(one?.id),
-      from: String(one?.from),
-      who: String(one?.who),
-      atMs: Number(one?.atMs),
+      id: textOf(one?.id),
+      from: textOf(one?.from),
+      who: textOf(one?.who),
+      atMs: typeof one?.atMs === "number" ? one.atMs : 0,
       known: knownIn(one?.known ?? {}, file),
     })),
   };
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }
 
 function isMap(value: unknown): boolean {
@@ -75,11 +85,12 @@ function knownIn(given: Partial<LogKnown>, file: string): LogKnown {
   if (!isMap(normal) || !isMap(votes)) throw new UserError(`${file} is damaged`, MAKE_ONE, 3);
   const isCount = (value: unknown): boolean =>
     typeof value === "number" && value >= 0 && value <= MOST_COUNT;
+  const isTexts = (value: unknown): boolean =>
+    Array.isArray(value) && value.every((one) => typeof one === "string");
   const isVote = (vote: Partial<Vote> | null): boolean =>
-    isCount(vote?.confirmed) && isCount(vote?.disputed) && Array.isArray(vote?.notes);
+    isCount(vote?.confirmed) && isCount(vote?.disputed) && isTexts(vote?.notes);
   const isSound =
-    Array.isArray(jobs) &&
-    jobs.every((job) => typeof job === "string") &&
+    isTexts(jobs) &&
     Object.values(normal).every(isCount) &&
     Array.isArray(records) &&
     Object.values(votes).every(isVote);

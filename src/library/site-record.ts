@@ -106,16 +106,19 @@ export function refuseShipped(records: readonly FaultRecord[]): void {
     );
 }
 
-/** A pattern that healthy jobs match would accuse them. */
-export function refuseNormal(pattern: FaultRecord, { normal }: LogStore): void {
-  const matchers = new FaultMatchers([pattern]);
-  const event = Object.keys(normal).find((text) => matchers.match(text).length > 0);
-  if (event !== undefined)
-    throw new UserError(
-      `healthy jobs log this line too: ${event.slice(0, 100)}`,
-      "choose another line",
-      2,
-    );
+/** A pattern that healthy jobs match would accuse them, wherever it comes from; what is said to be harmless may match. */
+export function refuseNormal(
+  records: readonly FaultRecord[],
+  { normal }: Pick<LogStore, "normal">,
+): void {
+  const matchers = new FaultMatchers(records.filter(({ category }) => category !== null));
+  for (const event of Object.keys(normal))
+    for (const { record } of matchers.match(event))
+      throw new UserError(
+        `healthy jobs log what ${record.id} matches: ${event.slice(0, 100)}`,
+        "choose another line, or take the record out of the file",
+        2,
+      );
 }
 
 /** What L4 would call a cause. */

@@ -105,9 +105,14 @@ export function recordOfLine(
   const [template] = templatesOf([{ text, count: 1 }]).texts;
   const { category = categoryOf(about.cause ?? "unknown") } = about;
   const record = siteRecord(text, template!, { ...about, category });
-  refuseShipped([record]);
-  refuseNormal(record, store);
+  refuseUnfit([record], store);
   return record;
+}
+
+/** Records from elsewhere must neither replace ours nor accuse healthy jobs of this site. Throws UserError. */
+export function refuseUnfit(records: readonly FaultRecord[], store: LogStore): void {
+  refuseShipped(records);
+  refuseNormal(records, store);
 }
 
 /** What a job says that is taken for healthy, and how it failed if its own logs tell that it did. */

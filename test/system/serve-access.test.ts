@@ -188,7 +188,8 @@ describe("scopes", () => {
     expect(rows()).toEqual([row]);
     clock.nowMs += 60_000;
     await ask(url, route!, secretOf("read"));
-    expect(rows()).toEqual([row, row]);
+    const more = "; 2 such requests before it have no row";
+    expect(rows()).toEqual([row, [...row.slice(0, 3), `${row[3]}${more}`]]);
     // Reading that is refused is no action.
     await ask(
       url,
@@ -212,6 +213,25 @@ describe("scopes", () => {
         "POST /api/v1/actions/off: the token is for some jobs only, and this is about all",
       ],
     ]);
+  });
+
+  it("writes each incident that somebody reached for, whatever they tried before, and few in all", async () => {
+    const { url, asked } = await start();
+    const reach = (id: string): Promise<unknown> =>
+      fetch(`${url}/api/v1/incidents/${id}/handling`, {
+        method: "POST",
+        headers: {
+          authorization: `Bearer ${secretOf("team-x")}`,
+          "content-type": "application/json",
+        },
+        body: '{"do": "acknowledge"}',
+      });
+    await reach("x.r1.hang.i1");
+    await reach(INCIDENT.id);
+    const ids = () => asked.flatMap(({ what, of }) => (what === "note" ? [of[2]] : []));
+    expect(ids()).toEqual(["x.r1.hang.i1", INCIDENT.id]);
+    for (let i = 0; i < 30; i++) await reach(`x.r1.hang.i${i}`);
+    expect(ids()).toHaveLength(10);
   });
 });
 

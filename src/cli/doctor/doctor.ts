@@ -21,9 +21,9 @@ import { judgeConfiguration, startFaults } from "./configuration.ts";
 import { judgeDisk, lookAtDisk, lookWhereItWouldBe } from "./disk.ts";
 import { judgePlugin, judgeProbe } from "./jobs.ts";
 import { type Line, type State } from "./line.ts";
-import { lookAtDatabase } from "./look-database.ts";
 import { lookAtTraining, lookForAgents } from "./look-processes.ts";
 import { lookAtService } from "./look-service.ts";
+import { lookAtDatabase, lookAtFiles } from "./look-store.ts";
 import { judgeMetricsServer, lookAtMetricsServer } from "./metrics-server.ts";
 import { judgePermissions, lookAtPermissions } from "./permissions.ts";
 import { judgeRings, lookAtRings } from "./rings.ts";
@@ -114,6 +114,7 @@ async function examine(io: Io, flags: DoctorFlags, around: Surroundings): Promis
     ...configuration.faults,
     ...(config === null ? [] : await startFaults(config, isRunning)),
   ];
+  const unread = isRunning ? null : await lookAtFiles(config, dataFolder(io, flags, config));
   const heard = service.agents?.map(({ agent }) => agent) ?? null;
   return [
     ...judgeConfiguration({ files: configuration.files, faults }),
@@ -133,7 +134,7 @@ async function examine(io: Io, flags: DoctorFlags, around: Surroundings): Promis
       heard,
     }),
     judgeService(service),
-    judgeStore(service, database),
+    judgeStore(service, database ?? unread),
     ...(targets === null ? [] : judgeTargets(targets)),
     judgeBroker({ brokers: brokersSeen, saysService: service.health?.broker ?? null }),
     judgeClocks({ clocks: clocksOf(service, prometheus?.clockOffsetMs ?? null) }),
@@ -228,26 +229,24 @@ function disks(
   config: ServeConfig | null,
   ringFolders: readonly string[],
 ) {
-  const named = flags.data ?? config?.dataFolder;
-  const data = resolve(named ?? dataOf(io));
+  const isNamed = (flags.data ?? config?.dataFolder) !== undefined;
+  const data = dataFolder(io, flags, config);
   const shared = ringFolders
     .filter((folder) => existsSync(folder))
     .map((folder) => dirname(folder));
   return [
-    existsSync(data)
-      ? lookAtDisk("data folder", data)
-      : named === undefined
-        ? null
-        : lookWhereItWouldBe(data),
+    existsSync(data) ? lookAtDisk("data folder", data) : isNamed ? lookWhereItWouldBe(data) : null,
     ...[...new Set(shared)].map((path) => lookAtDisk("shared memory", path)),
   ].filter((seen) => seen !== null);
 }
 
-/** Without a home folder there is none. */
-function dataOf(io: Io): string {
+function dataFolder(io: Io, flags: DoctorFlags, config: ServeConfig | null): string {
+  const named = flags.data ?? config?.dataFolder;
+  if (named !== undefined) return resolve(named);
   try {
     return defaultData(io.env);
   } catch {
+    // Without a home folder there is none.
     return "/nonexistent";
   }
 }

@@ -96,13 +96,12 @@ export function judgeService(seen: ServiceSeen): Line {
   return service.ok(`${url} answers, version ${health.version ?? "unknown"}, ${who}`);
 }
 
-/** `database`: why the ClickHouse of the configuration does not answer from here; null where it does, or there is none. */
-export function judgeStore({ url, health }: ServiceSeen, database: string | null = null): Line {
-  if (database !== null)
-    return store.broken(
-      `the history does not answer: ${database}`,
-      'check "history" in the configuration, and systemctl status clickhouse-server    # on its machine',
-    );
+/** `fault`: why a service could not use it from here; null where it could, or where a service has it. */
+export function judgeStore(
+  { url, health }: ServiceSeen,
+  fault: { readonly message: string; readonly hint: string } | null = null,
+): Line {
+  if (fault !== null) return store.broken(fault.message, fault.hint);
   if (url === null || health === null) return store.none("not known without a service");
   const { store: state, degraded, error } = health;
   if (state === "full")

@@ -52,13 +52,9 @@ export async function lookAtTargets(
   const hooks = actions.hooks.map(async (hook): Promise<Target> => {
     const [program] = hook.command ?? [];
     if (hook.webhook !== undefined) return await at(`${hook.do}:`, hook.webhook);
-    return {
-      name: `${hook.do}: ${program}`,
-      command: `command -v '${program}'`,
-      failure: failureOf(program ?? "", PATH),
-    };
+    return programAt(`${hook.do}:`, program ?? "", PATH);
   });
-  const { kubernetes, webhook } = actions.drivers ?? {};
+  const { kubernetes, slurm, webhook } = actions.drivers ?? {};
   return {
     signIn: oidc ? [await at("provider", oidc.issuer)] : [],
     alerts: await Promise.all([
@@ -66,11 +62,22 @@ export async function lookAtTargets(
       ...alerts.webhooks.map(({ url }) => at("webhook", url)),
       ...alerts.slack.map(({ url }) => at("Slack", url)),
     ]),
-    actions: await Promise.all([
-      ...hooks,
-      ...(kubernetes ? [at("Kubernetes", kubernetes.access.server)] : []),
-      ...(webhook ? [at("webhook", webhook.url)] : []),
-    ]),
+    actions: [
+      ...(slurm ? [slurm.scontrol, slurm.squeue] : []).map((one) => programAt("Slurm", one, PATH)),
+      ...(await Promise.all([
+        ...hooks,
+        ...(kubernetes ? [at("Kubernetes", kubernetes.access.server)] : []),
+        ...(webhook ? [at("webhook", webhook.url)] : []),
+      ])),
+    ],
+  };
+}
+
+function programAt(what: string, program: string, path: string): Target {
+  return {
+    name: `${what} ${program}`,
+    command: `command -v '${program}'`,
+    failure: failureOf(program, path),
   };
 }
 

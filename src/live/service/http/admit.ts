@@ -34,7 +34,7 @@ export async function admit(
   if (text === null || route.needs === "nothing") {
     const caller = auth.authorize(request, route.needs);
     if (route.path === EXPORT_PATH && caller.jobs === null)
-      note(caller.name, "export-logs", "", "what was learnt of logs");
+      void note(caller.name, "export-logs", "", "what was learnt of logs");
     return { caller, view: viewFor(view, caller) };
   }
   const link = await openLink(view, text);
@@ -44,7 +44,7 @@ export async function admit(
     throw new Denial(403, "the link opens one incident, and nothing else");
   if (id !== link.incident) throw new Refusal(404, "there is no such incident");
   const { remoteAddress = "" } = request.socket;
-  note("link", "open-link", id, `made by ${link.who}, opened from ${remoteAddress}`);
+  void note("link", "open-link", id, `made by ${link.who}, opened from ${remoteAddress}`);
   return { caller: { name: "link", agent: null, jobs: null }, view };
 }
 
@@ -60,7 +60,13 @@ export async function openLink(view: ServiceView, text: string): Promise<OpenLin
   });
 }
 
-export type SparingNote = (who: string, what: AuditWord, incident: string, detail: string) => void;
+/** Resolves when the row is written, or could not be. Never rejects. */
+export type SparingNote = (
+  who: string,
+  what: AuditWord,
+  incident: string,
+  detail: string,
+) => Promise<void>;
 
 /**
  * Rows that can be caused as often as one likes: each one once a minute, and not more than so many in all, so that
@@ -74,7 +80,7 @@ export function noteSparingly(
   const noted = new Set<string>();
   let sinceMs = -Infinity;
   let leftOut = 0;
-  return (...row) => {
+  return async (...row) => {
     if (Math.abs(nowMs() - sinceMs) >= NOTED_MS) {
       sinceMs = nowMs();
       noted.clear();
@@ -88,14 +94,16 @@ export function noteSparingly(
     const [who, what, incident, detail] = row;
     const more = leftOut === 0 ? "" : `; ${leftOut} such requests before it have no row`;
     leftOut = 0;
-    void view.note(who, what, incident, `${detail}${more}`).catch(() => undefined);
+    await view.note(who, what, incident, `${detail}${more}`).catch(() => undefined);
   };
 }
 
 const NOTED_MS = 60_000;
-const MOST_NOTED = 1000;
+/** Of one caller: ids are theirs to choose, and a trail must not be filled by asking for many. */
+const MOST_REFUSALS = 10;
+const MOST_CALLERS = 1000;
 
-/** Rows of the audit trail for actions that were refused: of each caller and path one a minute. */
+/** Rows of the audit trail for actions that were refused. What a caller tried first does not hide what they try next. */
 export function noteRefusals(
   view: Pick<ServiceView, "note">,
   nowMs: () => number,
@@ -105,15 +113,11 @@ export function noteRefusals(
   who: string,
   why: string,
 ) => Promise<void> {
-  const noted = new Map<string, number>();
+  const callers = new Map<string, SparingNote>();
   return async ({ method, path }, id, who, why) => {
-    // Without the id, which is the caller's to choose: a trail must not be filled by asking for many.
-    const key = `${who} ${method} ${path}`;
-    if (nowMs() - (noted.get(key) ?? -Infinity) < NOTED_MS) return;
-    if (noted.size >= MOST_NOTED) noted.clear();
-    noted.set(key, nowMs());
-    const way = `${method.toUpperCase()} ${path}`;
-    // Refusing must not wait for a store that is away: the answer is the same.
-    await view.note(who, "refuse", id, `${way}: ${why}`).catch(() => undefined);
+    if (!callers.has(who) && callers.size >= MOST_CALLERS) callers.clear();
+    const note = callers.get(who) ?? noteSparingly(view, MOST_REFUSALS, nowMs);
+    callers.set(who, note);
+    await note(who, "refuse", id, `${method.toUpperCase()} ${path}: ${why}`);
   };
 }

@@ -72,8 +72,8 @@ const MOST_REFUSED = 10;
 
 export async function serveHttp(options: ServeHttpOptions): Promise<HttpSide> {
   const note = noteSparingly(options.view, MOST_REFUSED, () => options.nowMs());
-  options.auth.onRefused((address) =>
-    note("anybody", "refuse", "", `a token that is not known, from ${address}`),
+  options.auth.onRefused(
+    (address) => void note("anybody", "refuse", "", `a token that is not known, from ${address}`),
   );
   return await serveRoutes(
     options,

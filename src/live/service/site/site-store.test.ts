@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { judged } from "../../../../test/support/live/judged.ts";
 import { parseLogStore } from "../../../history/log-store-file.ts";
-import { EMPTY_STORE } from "../../../model/log-store.ts";
+import { EMPTY_STORE, type LogStore } from "../../../model/log-store.ts";
 import { shippedRecords } from "../../../library/shipped.ts";
 import { FaultMatchers } from "../../../library/matcher.ts";
 import type { Judged } from "./how-right.ts";
@@ -132,7 +132,7 @@ describe("what the site knows of logs", () => {
         () => "",
         (error: Error & { status: number }) => `${error.status} ${error.message}`,
       );
-    expect(await refused(LINE)).toMatch(/^409 healthy jobs log this line too/);
+    expect(await refused(LINE)).toMatch(/^409 healthy jobs log what site.vault-full matches/);
     expect(await refused("step 17 of 400")).toMatch(/^409 .*too little constant text/);
     expect(await refused("mystery subsystem lost its only quorum of three")).toBe("");
     expect(await refused("mystery subsystem lost its only quorum of three")).toMatch(/^409/);
@@ -259,5 +259,45 @@ describe("what the site knows of logs", () => {
     const store = { schema: "faultline.logs-store/1", records: [FIRST] };
     await expect(site.take(store, "ada")).rejects.toMatchObject({ status: 409 });
     expect(audited).toEqual([]);
+  });
+
+  it("refuses another site's record of what healthy jobs of this one log: it would accuse them all", async () => {
+    const there = open();
+    await there.addRecord({ ...ABOUT, line: LINE }, "ada");
+    const given = await there.exported(false);
+    documents.clear();
+    const here = open();
+    await here.learn("llama/r1", [
+      "zorblax daemon: lease of vault shard <NUM> was refused by the coordinator",
+    ]);
+    const before = JSON.stringify([...documents]);
+    await expect(here.take(given, "grace")).rejects.toMatchObject({
+      status: 409,
+      message: expect.stringContaining("healthy jobs log what site.vault-full matches"),
+    });
+    expect(JSON.stringify([...documents])).toBe(before);
+    expect(audited.at(-1)).toMatch(/^ada add-record/);
+    // What is said to be harmless may be what they log.
+    const { records } = given as LogStore;
+    const harmless = { ...records[0]!, role: "benign", category: null };
+    await here.take({ ...(given as LogStore), records: [harmless] }, "grace");
+  });
+
+  it("takes what a stranger wrote for what it says, however deep and whatever it is called", async () => {
+    const site = open();
+    const deep = JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`) as unknown;
+    const strange = {
+      schema: "faultline.logs-store/1",
+      jobs: ["a"],
+      normal: JSON.parse('{"__proto__": 3, "step <NUM>": 1}') as unknown,
+      eventsOf: { a: deep },
+      imports: [{ id: deep, from: deep, who: deep, atMs: deep, known: {} }],
+      more: deep,
+    };
+    const { imports } = await site.take(strange, "ada");
+    expect(imports).toMatchObject([{ jobs: 1, who: "ada" }]);
+    expect((await site.store()).normal).toMatchObject({ "step <NUM>": 1 });
+    const votes = { x: { confirmed: 1, disputed: 0, notes: [deep] } };
+    await expect(site.take({ ...strange, votes }, "ada")).rejects.toMatchObject({ status: 409 });
   });
 });

@@ -7,8 +7,8 @@ import type { History } from "../../../history/history.ts";
 import {
   importId,
   learnt,
+  logStoreOf,
   merged,
-  parseLogStore,
   storeText,
   whole,
   withImport,
@@ -19,7 +19,7 @@ import { withoutSecrets } from "../../../history/masked-store.ts";
 import type { FaultRecord } from "../../../model/fault-record.ts";
 import { EMPTY_STORE, type LogKnown, type LogStore, type Vote } from "../../../model/log-store.ts";
 import type { AskedRecord, ForgottenLogs, SiteLogs } from "../../../model/site.ts";
-import { recordOfLine, recordsOf } from "../../../pipeline/logs.ts";
+import { recordOfLine, recordsOf, refuseUnfit } from "../../../pipeline/logs.ts";
 import type { AuditWord } from "../view.ts";
 import { Refusal } from "../view.ts";
 import { countingFor, type Judged } from "./how-right.ts";
@@ -192,11 +192,10 @@ export class SiteStore {
 
   /** `from`: where it comes from, as people say it. */
   async take(document: unknown, who: string, from = ""): Promise<SiteLogs> {
-    const given = orRefused(() => whole(parseLogStore(JSON.stringify(document), "the body")));
-    const shipped = new Set(recordsOf(EMPTY_STORE).map(({ id }) => id));
-    const taken = given.records.find(({ id }) => shipped.has(id));
-    if (taken) throw new Refusal(409, `${taken.id} is the id of a record that Faultline has`);
+    const given = orRefused(() => whole(logStoreOf(document, "the body")));
     await this.#change(async (store) => {
+      const here = whole(await this.#readAll());
+      orRefused(() => refuseUnfit(given.records, here));
       const known = {
         ...given,
         jobs: given.jobs.slice(-MOST_JOBS),
@@ -268,9 +267,7 @@ export class SiteStore {
 
   async #readOne(key: string): Promise<LogStore> {
     const document = await this.#options.history.document(key);
-    return document === null
-      ? EMPTY_STORE
-      : parseLogStore(JSON.stringify(document), "the site's store of logs");
+    return document === null ? EMPTY_STORE : logStoreOf(document, "the site's store of logs");
   }
 
   /** Of what this service has learnt itself. */
