@@ -68,7 +68,7 @@ export function metricsText(
   gauge("agents", "Agents that are connected.", stats.agents);
   gauge("jobs", "Jobs that this service watches.", stats.jobs);
   gauge("ranks", "Ranks of those jobs that have reported.", stats.ranks);
-  gauge("leases", "Jobs whose lease this service holds.", stats.leases);
+  gauge("leases", "Jobs whose lease this service holds.", stats.jobs);
   gauge("open_incidents", "Incidents that are not resolved.", stats.openIncidents);
   counter("incidents", "Incidents opened.", stats.incidentsTotal);
   counter("points", "Iterations of single ranks that were reported.", stats.points);
