@@ -1,4 +1,5 @@
 /** `/metrics`, in the text format that Prometheus reads (version 0.0.4). */
+import { getOrInsert } from "../../../base/group-by.ts";
 import { harmless } from "../../../base/text.ts";
 import type { JobView, ServiceStats } from "../view.ts";
 
@@ -25,10 +26,7 @@ export function countRequests(): RequestCounts {
   const counts = new Map<string, { route: string; status: number; count: number }>();
   return {
     add(route, status) {
-      const key = `${status} ${route}`;
-      const entry = counts.get(key);
-      if (entry) entry.count++;
-      else counts.set(key, { route, status, count: 1 });
+      getOrInsert(counts, `${status} ${route}`, () => ({ route, status, count: 0 })).count++;
     },
     entries: () => [...counts.values()],
   };
