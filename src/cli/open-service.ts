@@ -158,7 +158,7 @@ export async function openService(
       holds: (request, who) => auth.holds(request, "agent", who),
       handlers,
     });
-  opened.attach(bus);
+  opened.bus = bus;
   try {
     await opened.start();
   } catch (error) {

@@ -10,6 +10,7 @@ import {
   listValue,
   VARCHAR,
 } from "@duckdb/node-api";
+import { getOrInsert } from "../base/group-by.ts";
 import type { IterationRows } from "./history.ts";
 import type { StoredAudit, StoredIncident, StoredJob } from "./stored-rows.ts";
 
@@ -196,10 +197,7 @@ async function writeIterations(
   const byRun = new Map<string, IterationPut[]>();
   for (const write of writes) {
     if (write.to !== "iterations" || write.rows.iteration.length === 0) continue;
-    const key = runKey(write.job, write.run);
-    const puts = byRun.get(key);
-    if (puts === undefined) byRun.set(key, [write]);
-    else puts.push(write);
+    getOrInsert(byRun, runKey(write.job, write.run), () => []).push(write);
   }
   if (byRun.size === 0) return;
   const fresh: IterationPut[] = [];

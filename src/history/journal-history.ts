@@ -7,6 +7,7 @@
  */
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { open, rename, stat, writeFile, type FileHandle } from "node:fs/promises";
+import { getOrInsert } from "../base/group-by.ts";
 import { errorText, UserError } from "../base/errors.ts";
 import { fitsAny } from "../base/patterns.ts";
 import type { Incident } from "../model/incident.ts";
@@ -61,9 +62,9 @@ class Tables {
       if (!((this.jobs.get(key)?.seenMs ?? -Infinity) > line.row.seenMs))
         this.jobs.set(key, line.row);
     } else if (line.to === "incident") {
-      const revisions = this.incidents.get(line.row.id) ?? new Map<number, StoredIncident>();
-      if (!revisions.has(line.row.revision)) revisions.set(line.row.revision, line.row);
-      this.incidents.set(line.row.id, revisions);
+      const { id, revision } = line.row;
+      const revisions = getOrInsert(this.incidents, id, () => new Map<number, StoredIncident>());
+      getOrInsert(revisions, revision, () => line.row);
     } else if (line.to === "audit") {
       if (!this.audit.has(line.row.id)) this.audit.set(line.row.id, line.row);
     } else if (line.to === "document") {
@@ -86,8 +87,7 @@ class Tables {
   }
 
   #addIterations(run: string, added: readonly number[][]): void {
-    const rows = this.iterations.get(run) ?? new Map<number, readonly number[]>();
-    this.iterations.set(run, rows);
+    const rows = getOrInsert(this.iterations, run, () => new Map<number, readonly number[]>());
     for (const row of added) {
       rows.delete(row[0]!);
       rows.set(row[0]!, row);

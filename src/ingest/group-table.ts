@@ -2,6 +2,7 @@
  * The process groups of a job. A group is its name and its members together: names are reused after
  * split_group, and local ids differ from rank to rank, so neither alone identifies a group.
  */
+import { getOrInsert } from "../base/group-by.ts";
 import { largest } from "../base/numbers.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Group } from "../model/job.ts";
@@ -40,9 +41,7 @@ export class GroupTable {
   addFromLogs(logGroups: readonly LogGroup[]): void {
     const byName = new Map<string, LogGroup[]>();
     for (const group of logGroups) {
-      const list = byName.get(group.name) ?? [];
-      list.push(group);
-      byName.set(group.name, list);
+      getOrInsert(byName, group.name, () => []).push(group);
     }
     for (const [name, list] of byName) {
       if (this.groups.some((group) => group.name === name)) continue;

@@ -2,6 +2,7 @@
  * NCCL_DEBUG logs (NCCL_DEBUG_FILE, or the output of a job that prints little else): who the processes are, and
  * what NCCL warns of. The lines are defined in NVIDIA/nccl, see ./nccl-lines.ts.
  */
+import { getOrInsert } from "../base/group-by.ts";
 import type { LogFailure } from "../model/log.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { settle, TEXT_CHARS } from "./failure-class.ts";
@@ -117,9 +118,7 @@ class NcclLogSink implements Sink {
     const byProcess = new Map<string, Warning[]>();
     for (const warning of this.#warnings.entries) {
       const key = `${warning.host}:${warning.pid}`;
-      const list = byProcess.get(key) ?? [];
-      list.push(warning);
-      byProcess.set(key, list);
+      getOrInsert(byProcess, key, () => []).push(warning);
     }
     const failures: LogFailure[] = [];
     for (const warnings of byProcess.values()) {

@@ -3,6 +3,7 @@
  * job record the same part of their program at the same time; where records lie minutes apart, one is of another run, or a
  * clock is off. A clock is off by the same amount all the time, two runs of one program are not.
  */
+import { getOrInsert } from "../base/group-by.ts";
 import type { Rank } from "../model/ids.ts";
 import type { FlightDump } from "../model/operators.ts";
 
@@ -61,9 +62,7 @@ function recordedIn({ ops, groups, epochNs }: FlightDump): Recorded | null {
     const group = groups[ops.group[op]!];
     if (!group || ops.isP2p[op] === 1 || ops.seq[op]! % every !== 0) continue;
     const key = `${group.name} ${group.ranks?.[0]} ${group.ranks?.length}`;
-    let list = calls.get(key);
-    if (!list) calls.set(key, (list = new Map()));
-    list.set(ops.seq[op]!, calledMs);
+    getOrInsert(calls, key, () => new Map()).set(ops.seq[op]!, calledMs);
   }
   return lastMs > -Infinity ? { firstMs, lastMs, firstId, lastId, calls } : null;
 }

@@ -1,4 +1,5 @@
 /** Puts the blocks of NCCL's textual RAS report together: a communicator may appear in several of them. */
+import { getOrInsert } from "../base/group-by.ts";
 import type { RasCommunicator, RasMissing, RasProcess, RasReport } from "../model/ras.ts";
 
 export interface RasBlock {
@@ -101,8 +102,7 @@ export class RasTextReport {
 
   comm(group: number, index: number, hash: string, line: number): RasTextComm {
     const key = `${group}-${index}-${hash}`;
-    const comm = this.#comms.get(key) ?? new RasTextComm(group, hash, line);
-    this.#comms.set(key, comm);
+    const comm = getOrInsert(this.#comms, key, () => new RasTextComm(group, hash, line));
     comm.topic({}, 0);
     return comm;
   }

@@ -4,6 +4,7 @@
  * tid mean is explained at stageOfThread). Communication begins there when its last partner has arrived,
  * and its duration can be slightly negative, because clocks of machines differ.
  */
+import { getOrInsert } from "../base/group-by.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { JsonObjects } from "./json-objects.ts";
 import type { Head, Reader, Sink } from "./reader.ts";
@@ -212,8 +213,7 @@ function workersOf(
 function guessed(process: Int32Array, rank: Int32Array): Map<number, number> {
   const ranksOf = new Map<number, Set<number>>();
   for (let i = 0; i < rank.length; i++) {
-    const ranks = ranksOf.get(process[i]!) ?? new Set();
-    ranksOf.set(process[i]!, ranks.add(rank[i]!));
+    getOrInsert(ranksOf, process[i]!, () => new Set()).add(rank[i]!);
   }
   const stages = new Map<number, number>();
   for (const ranks of ranksOf.values()) {

@@ -5,6 +5,7 @@
  * before the first span of a step, so that a step lasts from its first event to the first of the next; what it
  * does after a step (checkpoint, validation) is still stamped with that step.
  */
+import { getOrInsert } from "../base/group-by.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { CHECKPOINT, EVALUATION, START } from "../model/series.ts";
 import { LineSink } from "./line-sink.ts";
@@ -120,11 +121,7 @@ class TorchtitanSink extends LineSink {
   }
 
   #stepsOf(rank: number): Steps {
-    let steps = this.#ranks.get(rank);
-    if (!steps) {
-      steps = new Steps();
-      this.#ranks.set(rank, steps);
-    }
+    const steps = getOrInsert(this.#ranks, rank, () => new Steps());
     return steps;
   }
 

@@ -1,4 +1,5 @@
 /** Which records of the library a line matches. */
+import { getOrInsert } from "../base/group-by.ts";
 import type { FaultRecord } from "../model/fault-record.ts";
 import { Automaton } from "./automaton.ts";
 import { isMention } from "./mention.ts";
@@ -42,9 +43,7 @@ export class FaultMatchers {
     const byAnchor = new Map<string, number[]>();
     this.#compiled.forEach(({ all }, index) => {
       const anchor = all[0]!;
-      const known = byAnchor.get(anchor);
-      if (known) known.push(index);
-      else byAnchor.set(anchor, [index]);
+      getOrInsert(byAnchor, anchor, () => []).push(index);
     });
     this.#byAnchor = [...byAnchor.values()];
     this.#anchors = new Automaton([...byAnchor.keys()]);

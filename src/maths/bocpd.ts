@@ -7,6 +7,8 @@
  * alarm "P(r = 0) > 0.9" can never fire. What changes after a jump is P(r ≤ L) a few points later, and the most
  * likely r, which falls.
  */
+import { getOrInsert } from "../base/group-by.ts";
+
 interface NormalGamma {
   readonly mean: number;
   /** Points that the prior mean is worth. */
@@ -177,11 +179,7 @@ class GammaRatios {
 const ratios = new Map<number, GammaRatios>();
 
 function gammaRatios(alpha: number): GammaRatios {
-  const known = ratios.get(alpha);
-  if (known) return known;
-  const made = new GammaRatios(alpha);
-  ratios.set(alpha, made);
-  return made;
+  return getOrInsert(ratios, alpha, () => new GammaRatios(alpha));
 }
 
 /** By Stirling's series for the ratio, good to 1e-10. */

@@ -4,6 +4,7 @@
  * sigmoid(x) = 1/2 + tanh(x/2)/2 takes the half into the weights, and since the mean is linear in the encoder's state
  * and the decoder's gates are linear in the mean, the decoder reads the state directly.
  */
+import { getOrInsert } from "../base/group-by.ts";
 import { layoutOf, type LstmVae, type VaeShape } from "./lstm-vae.ts";
 import { tanhCode } from "./rational-tanh.ts";
 import {
@@ -84,10 +85,7 @@ const [MACHINE, PLACE, STEP] = [5, 6, 7];
 const modules = new Map<string, SimdModule>();
 
 export function vaeModule(shape: VaeShape): SimdModule {
-  const key = JSON.stringify(shape);
-  const known = modules.get(key) ?? new SimdModule(kernel(shape));
-  modules.set(key, known);
-  return known;
+  return getOrInsert(modules, JSON.stringify(shape), () => new SimdModule(kernel(shape)));
 }
 
 function kernel({ window, inputs, hidden, latent }: VaeShape): SimdModuleSource {

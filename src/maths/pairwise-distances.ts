@@ -2,6 +2,7 @@
  * For every point, the sum of its Euclidean distances to all others (Minder §4.4, step 1): all pairs, in vectors of four.
  * Points lie coordinate by coordinate.
  */
+import { getOrInsert } from "../base/group-by.ts";
 import {
   add,
   addInteger,
@@ -64,9 +65,7 @@ const [ROW, I, J, LANES, SCRATCH] = [0, 1, 2, 3, 4];
 const modules = new Map<number, SimdModule>();
 
 function allPairs(dimensions: number): SimdModule {
-  const known = modules.get(dimensions) ?? new SimdModule(kernel(dimensions));
-  modules.set(dimensions, known);
-  return known;
+  return getOrInsert(modules, dimensions, () => new SimdModule(kernel(dimensions)));
 }
 
 /**

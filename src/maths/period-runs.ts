@@ -1,4 +1,5 @@
 /** Where a sequence repeats itself exactly. */
+import { getOrInsert } from "../base/group-by.ts";
 
 /** A stretch in which symbols[i] equals symbols[i + period] throughout. */
 export interface Run {
@@ -60,9 +61,7 @@ function splitByPattern(symbols: Int32Array, period: number, runs: readonly Run[
   for (const run of runs) {
     if (smallestPeriod(symbols, run.start, 2 * period) !== period) continue;
     const hash = contentHash(symbols, run.start, period);
-    const known = alike.get(hash);
-    if (known) known.push(run);
-    else alike.set(hash, [run]);
+    getOrInsert(alike, hash, () => []).push(run);
   }
   return [...alike.values()].map((same) => makeLevel(symbols, period, same));
 }

@@ -1,3 +1,4 @@
+import { getOrInsert } from "../base/group-by.ts";
 import type { Job } from "./job.ts";
 import type { LogCause } from "./log-report.ts";
 import type { LogFailure } from "./log.ts";
@@ -13,9 +14,7 @@ export function failuresOf({ failures }: Job, { places }: Pick<LogCause, "places
   const lines = new Map<string, number[]>();
   for (const { file, line } of places) {
     if (line === undefined) continue;
-    const known = lines.get(file);
-    if (known) known.push(line);
-    else lines.set(file, [line]);
+    getOrInsert(lines, file, () => []).push(line);
   }
   const own = failures.filter(({ role }) => role === "own");
   const distance = ({ file, line }: LogFailure): number =>

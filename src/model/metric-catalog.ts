@@ -3,6 +3,7 @@
  * few states that cost nothing and decide at once. Names move between versions, hence the alternatives: the first that
  * has samples is taken. Data, not code: a site's own exporter is one more line.
  */
+import { getOrInsert } from "../base/group-by.ts";
 import { HEALTH_COUNTERS, PSEUDO_FILESYSTEMS, VIRTUAL } from "./health-counters.ts";
 
 /** Where a metric comes from. */
@@ -730,9 +731,7 @@ const BY_PLAIN_NAME = new Map<string, CatalogMetric>();
 for (const entry of CATALOG) {
   for (const source of entry.sources) {
     for (const name of source.names) {
-      const list = BY_NAME.get(name) ?? [];
-      list.push({ metric: entry, source });
-      BY_NAME.set(name, list);
+      getOrInsert(BY_NAME, name, () => []).push({ metric: entry, source });
     }
   }
   for (const name of [entry.id, entry.title, ...entry.aliases]) {

@@ -2,6 +2,7 @@
  * Whether a job was running when its rings or dumps were taken. Those of a running job hold operators under way, and
  * those of different ranks are of different moments, so that it looks like a hang; but in a hang nothing ends any more.
  */
+import { getOrInsert } from "../base/group-by.ts";
 import { largest, smallest } from "../base/numbers.ts";
 import { CLOCK_TOLERANCE_MS } from "./connections.ts";
 import type { Job } from "./job.ts";
@@ -23,11 +24,9 @@ export function isMoving(job: Job): boolean {
 }
 
 export function movementOf(job: Job): Movement {
-  let movement = known.get(job);
-  if (movement === undefined) {
-    movement = goesOn(job) ? "goes-on" : isFresh(job) ? "fresh" : "none";
-    known.set(job, movement);
-  }
+  const movement = getOrInsert(known, job, () =>
+    goesOn(job) ? "goes-on" : isFresh(job) ? "fresh" : "none",
+  );
   return movement;
 }
 

@@ -128,7 +128,7 @@ export async function rehearse(
       log: () => undefined,
       ...options,
     });
-    service.attach(bus);
+    service.bus = bus;
     service.publisher.listen((event) => {
       if (event.type === "incident") told.push(event.incident);
     });

@@ -292,7 +292,6 @@ const stats: ServiceStats = {
   historyFailures: 0,
   alertsSent: 5,
   alertFailures: 0,
-  leases: 1,
 };
 
 /** `changed`: what of it is to be otherwise. */

@@ -47,7 +47,7 @@ describe("the live service", () => {
       questions.push(`${job} ${text}`);
       return answer === "" ? Promise.reject(new Error("no responders")) : Promise.resolve(answer);
     };
-    service.attach({ ...service.bus!, askWatcher });
+    service.bus = { ...service.bus!, askWatcher };
     const query = "iteration=3&run=r&replicas=4&total=16";
     const ask = (job: string): Promise<unknown> =>
       viewOf(rehearsal).askShares(job, { ask: "plan", query });

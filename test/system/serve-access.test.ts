@@ -468,8 +468,10 @@ describe("read-only links", () => {
     const documents = new Map<string, unknown>();
     const clock = { nowMs: NOW_MS };
     const store = {
-      read: async (key: string) => documents.get(key) ?? null,
-      write: async (key: string, document: unknown) => void documents.set(key, document),
+      history: {
+        document: async (key: string) => documents.get(key) ?? null,
+        putDocument: async (key: string, document: unknown) => void documents.set(key, document),
+      },
       nowMs: () => clock.nowMs,
       rightOf: (who: string, incident: string) => rules.rightOf(who, incident),
     };

@@ -3,6 +3,7 @@
  * one at the other end of the cable, a device its rack. Which of two is the switch is not said: it is the one with more
  * neighbours.
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import { fieldsOf, type Fields } from "../json-fields.ts";
 import type { Head, Reader } from "../reader.ts";
 import { JsonRowsSink, textOf } from "./json-rows.ts";
@@ -28,8 +29,7 @@ export const netbox: Reader = {
     const links: (readonly [End, End])[] = [];
     const neighbours = new Map<string, Set<string>>();
     const meet = (a: string, b: string): void => {
-      const known = neighbours.get(a) ?? new Set();
-      neighbours.set(a, known.add(b));
+      getOrInsert(neighbours, a, () => new Set()).add(b);
     };
     const take = (row: Fields): void => {
       const rack = textOf(fieldsOf(row["rack"])?.["name"]);

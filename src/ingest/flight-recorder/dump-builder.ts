@@ -2,6 +2,7 @@
  * Collects one rank's dump into columns, whichever of the two encodings (pickle, JSON) it came in.
  * Field names and their meaning: pytorch, torch/csrc/distributed/c10d/FlightRecorderDetail.hpp.
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import { MAX_RANKS } from "../../model/ids.ts";
 import type { DumpGroup, FlightDump, Frame, OperatorTable } from "../../model/operators.ts";
 import { COMPLETED, SCHEDULED, STARTED } from "../../model/operators.ts";
@@ -310,10 +311,6 @@ function hasTiming(groups: readonly DumpGroup[], ops: OperatorTable): boolean {
 }
 
 function intern(table: Map<string, number>, text: string): number {
-  let id = table.get(text);
-  if (id === undefined) {
-    id = table.size;
-    table.set(text, id);
-  }
+  const id = getOrInsert(table, text, () => table.size);
   return id;
 }

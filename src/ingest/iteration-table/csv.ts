@@ -1,4 +1,5 @@
 /** CSV with one row an iteration, of one process or of many workers in turn. */
+import { getOrInsert } from "../../base/group-by.ts";
 import type { Defect, Reading } from "../../model/reading.ts";
 import type { IterationSeries } from "../../model/series.ts";
 import { LineSink } from "../line-sink.ts";
@@ -67,11 +68,7 @@ export class CsvSink extends LineSink {
       return;
     }
     this.#points++;
-    let points = this.#workers.get(worker);
-    if (!points) {
-      points = new SeriesColumns();
-      this.#workers.set(worker, points);
-    }
+    const points = getOrInsert(this.#workers, worker, () => new SeriesColumns());
     const durationMs = fieldNumber(fields[columns.duration]) * columns.unitMs;
     const endMs = fieldNumber(fields[columns.wallTime]) * 1000;
     points.add(fieldNumber(fields[columns.iteration]), durationMs, endMs, no, 0);

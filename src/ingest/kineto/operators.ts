@@ -2,6 +2,7 @@
  * Communication kernels of one rank as operators, for those who ask which rank makes a job slow. Only kernels that say
  * which group they belong to (PyTorch 2.4 and later, NCCL): without it nobody knows whom they wait for.
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import { COMMUNICATION, type RankKernels } from "../../model/kernels.ts";
 import { COMPLETED, type DumpGroup, type OperatorLog } from "../../model/operators.ts";
 import { allocateColumns } from "../operator-columns.ts";
@@ -109,11 +110,7 @@ function numberer(): { readonly texts: string[]; of(text: string): number } {
   return {
     texts,
     of(text) {
-      let number = known.get(text);
-      if (number === undefined) {
-        number = texts.push(text) - 1;
-        known.set(text, number);
-      }
+      const number = getOrInsert(known, text, () => texts.push(text) - 1);
       return number;
     },
   };

@@ -1,4 +1,5 @@
 /** From a table's rows to series: used for text and for Parquet alike. */
+import { getOrInsert } from "../../base/group-by.ts";
 import { count } from "../../base/text.ts";
 import type { MetricSet } from "../../model/metrics.ts";
 import type { Defect } from "../../model/reading.ts";
@@ -59,11 +60,8 @@ export class TableSamples {
     if (machine === this.#lastMachine && device === this.#lastDevice) return;
     this.#lastMachine = machine;
     this.#lastDevice = device;
-    let devices = this.#given.get(machine);
-    if (!devices) this.#given.set(machine, (devices = new Map()));
-    let row = devices.get(device);
-    if (!row) devices.set(device, (row = this.#rowOf(machine, device)));
-    this.#row = row;
+    const devices = getOrInsert(this.#given, machine, () => new Map());
+    this.#row = getOrInsert(devices, device, () => this.#rowOf(machine, device));
   }
 
   #rowOf(given: string | null, device: string | null): Row {
@@ -71,9 +69,7 @@ export class TableSamples {
     const machine = name.slice(0, MAX_MACHINE_CHARS);
     const part = device === null ? "" : deviceName(device, this.#plan.deviceKind);
     const key = `${machine}\n${part}`;
-    let row = this.#rows.get(key);
-    if (!row) this.#rows.set(key, (row = { machine, device: part, series: [] }));
-    return row;
+    return getOrInsert(this.#rows, key, () => ({ machine, device: part, series: [] }));
   }
 
   /** A value of the row's; `k` counts the plan's value columns, or is what `metric` gave. */

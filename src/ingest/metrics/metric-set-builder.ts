@@ -2,6 +2,7 @@
  * Gathers samples of many series into columns, whatever order they come in. All metric sources write through it, so
  * that machines, devices, stale markers, blanks and duplicates mean the same everywhere.
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import type { NameClaim, NameLink } from "../../model/machine-names.ts";
 import { servedBy } from "../../model/metric-catalog.ts";
 import type { MetricSamples, MetricSet, MetricType } from "../../model/metrics.ts";
@@ -244,8 +245,7 @@ export class MetricSetBuilder {
     const uuids = new Map<number, Set<string>>();
     for (const { machine, device } of this.#series) {
       if (!device.startsWith(BY_UUID)) continue;
-      const own = uuids.get(machine) ?? new Set();
-      uuids.set(machine, own.add(device));
+      getOrInsert(uuids, machine, () => new Set()).add(device);
     }
     const names = new Map<string, string>();
     for (const [machine, own] of uuids) {

@@ -2,6 +2,7 @@
  * The first line of operators.flop (docs/formats/operators.md): the program that all ranks of a stage run in an
  * iteration, and the groups. What that makes of each rank is in ../operators-file.ts.
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import { MAX_RANKS } from "../../model/ids.ts";
 import { roleGroups, type RoleGroups } from "./role-groups.ts";
 import { fieldsOf } from "../json-fields.ts";
@@ -128,8 +129,10 @@ function receiversOf(programs: readonly Program[]): Map<number, Map<number, numb
   programs.forEach(({ kind, peerStage, peerOp }, receiver) => {
     kind.forEach((name, op) => {
       if (name !== "recv") return;
-      const sender = receivers.get(peerStage[op]!) ?? new Map<number, number>();
-      receivers.set(peerStage[op]!, sender.set(peerOp[op]!, receiver));
+      getOrInsert(receivers, peerStage[op]!, () => new Map<number, number>()).set(
+        peerOp[op]!,
+        receiver,
+      );
     });
   });
   return receivers;

@@ -3,7 +3,7 @@
  * starts of the same job; copies of one ring may lie beside each other. The newest job counts, of each process its
  * newest ring, and of a job that was started again nothing that ended before.
  */
-import { groupBy } from "../../base/group-by.ts";
+import { getOrInsert, groupBy } from "../../base/group-by.ts";
 import { largest } from "../../base/numbers.ts";
 import { count, cutText, rankWords } from "../../base/text.ts";
 import type { Rank } from "../../model/ids.ts";
@@ -67,7 +67,7 @@ function jobKeys(probes: readonly ProbeProcess[]): (probe: ProbeProcess) => stri
     const [name = "", place] = job.split(" ");
     if (place === undefined) continue;
     ofProcess.set(`${host}:${pid}:${name}`, job);
-    ofName.set(name, (ofName.get(name) ?? new Set()).add(job));
+    getOrInsert(ofName, name, () => new Set()).add(job);
   }
   return ({ job, host, pid }) => {
     const [name = "", place] = job.split(" ");

@@ -1,4 +1,5 @@
 /** The ring's timed products and operators in one table, before they are put in the order of their starts. */
+import { getOrInsert } from "../../base/group-by.ts";
 import { COMMUNICATION, COMPUTE, type InputShape } from "../../model/kernels.ts";
 import type { OperatorTable } from "../../model/operators.ts";
 import { rowsOf } from "./host-calls.ts";
@@ -33,27 +34,21 @@ export class Kinds {
   }
 
   name(text: string): number {
-    const known = this.#names.get(text);
-    if (known !== undefined) return known;
-    this.#names.set(text, this.#names.size);
-    return this.#names.size - 1;
+    return getOrInsert(this.#names, text, () => this.#names.size);
   }
 
   shape(m: number, n: number, k: number, batch: number, type: string): number {
     const last = this.#last;
     if (last.m === m && last.n === n && last.k === k && last.batch === batch && last.type === type)
       return last.id;
-    const key = `${m} ${n} ${k} ${batch} ${type}`;
-    let id = this.#shapes.get(key);
-    if (id === undefined) {
+    const id = getOrInsert(this.#shapes, `${m} ${n} ${k} ${batch} ${type}`, () => {
       const lead = batch > 1 ? [batch] : [];
       const dims = [
         [...lead, m, k],
         [...lead, k, n],
       ];
-      id = this.shapes.push({ dims, types: type === "" ? [] : [type, type] }) - 1;
-      this.#shapes.set(key, id);
-    }
+      return this.shapes.push({ dims, types: type === "" ? [] : [type, type] }) - 1;
+    });
     this.#last = { m, n, k, batch, type, id };
     return id;
   }

@@ -1,4 +1,5 @@
 /** The ring's collectives and P2P calls as the flight recorder would tell them, so that all methods take them as they are. */
+import { getOrInsert } from "../../base/group-by.ts";
 import {
   COMPLETED,
   SCHEDULED,
@@ -105,11 +106,7 @@ function fill(source: OperatorSource, rows: Records): OperatorTable {
       t.peer[i] = peer >= 0 && peer < own.size ? peer : -1;
       // The flight recorder's names, ranks of the group.
       const name = isSend ? `send ${own.rank}->${peer}` : `recv ${own.rank}<-${peer}`;
-      let id = nameOfPeer.get(name);
-      if (id === undefined) {
-        id = names.push(name) - 1;
-        nameOfPeer.set(name, id);
-      }
+      const id = getOrInsert(nameOfPeer, name, () => names.push(name) - 1);
       t.name[i] = id;
       continue;
     }

@@ -1,4 +1,5 @@
 /** What a server's series call machines: one metric of each exporter, and the info metrics that say who is who. */
+import { getOrInsert } from "../../base/group-by.ts";
 import type { NameClaim, NameLink } from "../../model/machine-names.ts";
 import { claimsOfLabels, isInfo, linkOfLabels, machineOfLabels } from "../metrics/metric-labels.ts";
 import { requestJson } from "./http.ts";
@@ -54,10 +55,9 @@ export async function labelledMachines(
     }
     const machine = machineOfLabels(labels);
     if (machine === null) continue;
-    const known = claims.get(machine) ?? new Map<string, NameClaim>();
+    const known = getOrInsert(claims, machine, () => new Map<string, NameClaim>());
     for (const claim of claimsOfLabels(labels, machine))
       known.set(`${claim.label} ${claim.value}`, claim);
-    claims.set(machine, known);
   }
   const machines = [...claims.keys()].sort();
   return { machines, claims: machines.map((name) => [...claims.get(name)!.values()]), links };

@@ -1,4 +1,5 @@
 /** The newest sample of every series of a metric: an instant query. */
+import { getOrInsert } from "../../base/group-by.ts";
 import { deviceOfLabels, machineOfLabels } from "../metrics/metric-labels.ts";
 import { toUserError } from "./failure.ts";
 import { requestJson } from "./http.ts";
@@ -45,8 +46,7 @@ export async function latestValues(
   const { links } = await labelledMachines(server, { match, ...span, names: [], there: null });
   const known = new Map<string, Set<string>>();
   for (const { names } of links)
-    for (const name of names.slice(1))
-      known.set(name, (known.get(name) ?? new Set()).add(names[0]!));
+    for (const name of names.slice(1)) getOrInsert(known, name, () => new Set()).add(names[0]!);
   // An address that two machines had at this time belongs to neither.
   const nameOf = (machine: string): string => {
     const [only, ...others] = known.get(machine) ?? [];

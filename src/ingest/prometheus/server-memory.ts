@@ -2,6 +2,7 @@
  * What one call learns about a server, for the next ones: metrics are pulled a few names at a time, and what is slow or
  * broken there must not be found out with every few.
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import type { MetricType } from "../../model/metrics.ts";
 import type { FailureKind } from "./failure.ts";
 import type { Target } from "./http.ts";
@@ -68,9 +69,7 @@ class ServerMemory {
 const MEMORIES = new WeakMap<Target, ServerMemory>();
 
 export function memoryOf({ target }: { readonly target: Target }): ServerMemory {
-  let memory = MEMORIES.get(target);
-  if (!memory) MEMORIES.set(target, (memory = new ServerMemory()));
-  return memory;
+  return getOrInsert(MEMORIES, target, () => new ServerMemory());
 }
 
 /** Asks once for each key, also while the answer is under way; a question that failed is asked again. */

@@ -3,6 +3,7 @@
  * here for PyTorch 1.13 to 2.11. Defined in pytorch/pytorch: torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp
  * (logPrefix, checkTimeout, watchdog and heartbeat messages) and TraceUtils.h (the desync report).
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import type { Stamp } from "../log-time.ts";
 import type { Stream } from "./stream.ts";
 
@@ -98,8 +99,7 @@ export class WatchdogLines {
 
   #group(body: string, group: RegExpExecArray, stream: Stream): void {
     const name = group[1] as string;
-    const known = this.#groups.get(stream) ?? new Map<string, OpenGroup>();
-    this.#groups.set(stream, known);
+    const known = getOrInsert(this.#groups, stream, () => new Map<string, OpenGroup>());
     const entry = known.get(name) ?? {
       stream,
       name,

@@ -1,4 +1,5 @@
 /** Which process is a rank: of all that carry its number, the one that trains. */
+import { getOrInsert } from "../../base/group-by.ts";
 import { LIMITS } from "../wire/messages.ts";
 import type { WatchedRing } from "./run-health.ts";
 
@@ -24,9 +25,7 @@ export function rankProcesses(
     const said = Math.max(one.native?.ring.header.rank ?? -1, one.python?.ring.header.rank ?? -1);
     const rank = said >= 0 ? said : rankOf(one);
     if (rank < 0 || rank >= LIMITS.worldSize) continue;
-    const list = byRank.get(rank);
-    if (list) list.push(one);
-    else byRank.set(rank, [one]);
+    getOrInsert(byRank, rank, () => []).push(one);
   }
   const chosen = new Map<number, RankProcess>();
   for (const [rank, those] of [...byRank].sort(([a], [b]) => a - b)) {

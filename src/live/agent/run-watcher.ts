@@ -2,6 +2,7 @@
  * Follows all rings of this machine and says when something happens to a job: a process that is gone or stopped, or a
  * hang. Each incident is told once.
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import { HEADER } from "../../ingest/probe-ring/layout.ts";
 import { discover, isAlive, type FoundRing, type Run } from "./rings/discover.ts";
 import { RingFollower, type FollowOptions } from "./rings/follow-ring.ts";
@@ -93,9 +94,7 @@ export class RunWatcher {
   get watchedRuns(): WatchedRun[] {
     const byRun = new Map<string, WatchedRing[]>();
     for (const watched of this.#watched.values()) {
-      const list = byRun.get(watched.runKey);
-      if (list) list.push(watched);
-      else byRun.set(watched.runKey, [watched]);
+      getOrInsert(byRun, watched.runKey, () => []).push(watched);
     }
     return [...byRun].flatMap(([key, watched]) => {
       const state = this.#runs.get(key);

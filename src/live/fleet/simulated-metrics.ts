@@ -2,6 +2,7 @@
  * What exporters would show of a rehearsed job's machines, at any moment since some time before it began. Levels and
  * noise are the simulator's (simulate/emit/metrics); what is new here is that faults come and go while one looks.
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import { parseFault } from "../../simulate/cluster/fault-spec.ts";
 import { isEnding } from "../../simulate/cluster/faults.ts";
 import { STREAM } from "../../simulate/cluster/noise.ts";
@@ -104,8 +105,7 @@ export class SimulatedMetrics {
   }
 
   #whole(family: GpuFamily | NodeFamily, period: number): Rows {
-    const kept = this.#over.get(family.name) ?? new Map<number, Rows>();
-    this.#over.set(family.name, kept);
+    const kept = getOrInsert(this.#over, family.name, () => new Map<number, Rows>());
     const known = kept.get(period);
     if (known) return known;
     const before = period > 0 && isCounter(family) ? this.#whole(family, period - 1) : null;

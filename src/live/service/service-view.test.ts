@@ -1,14 +1,17 @@
 import { expect, it } from "vitest";
 import { testIncident } from "../../../test/support/live/incident.ts";
 import type { Mute } from "../../model/handling.ts";
+import type { History } from "../../history/history.ts";
 import type { Service } from "./service.ts";
 import { serviceView } from "./service-view.ts";
 import { untouched } from "./workflow/deeds.ts";
+import { siteIncidents } from "./site/site-incidents.ts";
 import type { AskedMute } from "./workflow/deeds.ts";
 
 /** As much of a service as is asked here. */
 function viewOf(history: object, workflow: object) {
-  const parts = { options: { history }, jobs: new Map([["llama", {}]]), workflow, machines: null };
+  const incidents = siteIncidents(history as History, () => []);
+  const parts = { options: { history }, jobs: new Map([["llama", {}]]), workflow, incidents };
   return serviceView({ ...parts, judgements: () => [] } as unknown as Service, 0);
 }
 

@@ -26,26 +26,20 @@ const NOTHING: IterationRows = {
 const MOST_JOBS = 10_000;
 
 export function serviceView(service: Service, startedMs: number): ServiceView {
+  const { incidents } = service;
   const { history } = service.options;
 
-  const known = (id: string): Incident | null => service.known(id);
-  /** Over for a while, and still looked after: what was done about it can be undone. */
-  const earlier = (id: string): Incident | undefined =>
-    known(id)
-      ? undefined
-      : [...service.jobs.values()].flatMap(({ records }) => records).find((one) => one.id === id);
-  const openOnes = (): Incident[] => [
-    ...[...service.jobs.values()].flatMap(({ open }) => open),
-    ...(service.machines?.open ?? []),
-  ];
+  /** What counts everywhere, or what was said of incidents of these jobs. */
+  const judgedOf = (jobs: readonly string[] | undefined): readonly Judged[] =>
+    jobs === undefined
+      ? countingFor(service.judgements(), null)
+      : service.judgements().filter(({ said }) => fitsAny(said.job, jobs));
   /** Also by a pattern, and also where nobody can say. */
   const isKnownJob = async (pattern: string): Promise<boolean> => {
     if ([...service.jobs.keys()].some((job) => fits(job, pattern))) return true;
     const rows = await history.jobs(MOST_JOBS).catch(() => null);
     return rows?.some(({ job }) => fits(job, pattern)) ?? true;
   };
-  const incident = (id: string): Promise<Incident | null> => service.incident(id);
-
   return {
     jobs: () =>
       [...service.jobs.values()]
@@ -82,14 +76,16 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     async incidents(query) {
       // A store that is away: what is open is known all the same.
       const stored = await history.incidents(query).catch(() => []);
-      const latest = stored.map((one) => known(one.id) ?? one);
+      const latest = stored.map((one) => incidents.known(one.id) ?? one);
       const ids = new Set(latest.map(({ id }) => id));
       const { job, jobs, sinceMs = -Infinity, machine, before, open = false, most = 1000 } = query;
       // What is older than a full page is on a later one.
       const end = stored.length < most ? undefined : latest.at(-1);
       const again = service.workflow.reopened();
-      const reopened = open ? await Promise.all([...again].map(incident)) : [];
-      const missing = [...openOnes(), ...reopened.filter((one) => one !== null)].filter(
+      const reopened = open
+        ? await Promise.all([...again].map((id) => incidents.incident(id)))
+        : [];
+      const missing = [...incidents.open(), ...reopened.filter((one) => one !== null)].filter(
         (one) =>
           !ids.has(one.id) &&
           (job === undefined || one.job === job) &&
@@ -104,19 +100,16 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         .sort((a, b) => (isBehind(a, b) ? 1 : -1))
         .slice(0, most);
     },
-    incident,
+    incident: (id) => incidents.incident(id),
     async incidentHistory(id) {
       const stored = await history.incidentHistory(id);
-      const now = known(id);
+      const now = incidents.known(id);
       return now && (stored.at(-1)?.revision ?? 0) < now.revision ? [...stored, now] : stored;
     },
     picture: (id) => service.pictures.picture(id),
     report: (id) => service.pictures.report(id),
     async offenders(sinceMs, most, jobs) {
-      const judged =
-        jobs === undefined
-          ? countingFor(service.judgements(), null)
-          : judgedOf(service.judgements(), jobs);
+      const judged = judgedOf(jobs);
       // One whose incidents were others' makes room for the next.
       const twice = await countedTwice(history, service.workflow.handlings, sinceMs, jobs);
       const found = await history.offenders(sinceMs, most + judged.length, jobs, twice);
@@ -130,9 +123,10 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       }),
     links: service.links,
     async act(id, action, verb, who, dryRun) {
-      const found = earlier(id) ?? (await incident(id));
-      if (!found) throw new Refusal(404, "there is no such incident");
-      if (!known(id) && !earlier(id))
+      const found = incidents.inHand(id);
+      if (!found && !(await incidents.incident(id)))
+        throw new Refusal(404, "there is no such incident");
+      if (!found)
         throw new Refusal(409, "the incident is over, or another service watches its job");
       const done = service.actions.act(found, action, verb, who, dryRun);
       // A command may take minutes: whoever approved sees it running, and its end in the record.
@@ -144,11 +138,11 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       done.catch((error: unknown) =>
         service.publisher.trouble(`an action of ${id}: ${String(error)}`),
       );
-      return known(id) ?? earlier(id) ?? found;
+      return incidents.inHand(id) ?? found;
     },
     async handling(id) {
       const handling = await service.workflow.commented(id);
-      return (await incident(id)) ? handling : null;
+      return (await incidents.incident(id)) ? handling : null;
     },
     handlings: () => service.workflow.handlings,
     handle: (id, asked, who, jobs) => service.workflow.handle(id, asked, who, jobs),
@@ -162,16 +156,14 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
     unmute: (id, who) => service.workflow.unmute(id, who),
     site: async (jobs) =>
       jobs === undefined
-        ? { ...howRight(countingFor(service.judgements(), null)), logs: await service.site.logs() }
-        : howRight(judgedOf(service.judgements(), jobs)),
+        ? { ...howRight(judgedOf(jobs)), logs: await service.site.logs() }
+        : howRight(judgedOf(jobs)),
     siteLabels: (jobs) =>
       labelsOf(
-        jobs === undefined
-          ? countingFor(service.judgements(), null)
-          : judgedOf(service.judgements(), jobs),
+        judgedOf(jobs),
         async (ids) => [
           ...(await history.incidents({ ids, most: ids.length })),
-          ...ids.flatMap((id) => known(id) ?? []),
+          ...ids.flatMap((id) => incidents.known(id) ?? []),
         ],
         service.options.nowMs(),
       ),
@@ -195,7 +187,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         agents: service.agents.size,
         jobs: jobs.length,
         ranks: jobs.reduce((sum, { run }) => sum + (run?.ranks.size ?? 0), 0),
-        openIncidents: openOnes().length,
+        openIncidents: incidents.open().length,
         incidentsTotal: figures.incidents,
         points: figures.points,
         reports: bus?.traffic.reports ?? 0,
@@ -210,7 +202,6 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
         historyFailures: history.failures ?? 0,
         alertsSent: writers.reduce((sum, { alertsSent }) => sum + alertsSent, 0),
         alertFailures: writers.reduce((sum, one) => sum + one.alertFailures, 0),
-        leases: jobs.length,
       };
     },
     agents: () =>
@@ -242,16 +233,11 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
   };
 }
 
-/** Of incidents of these jobs. */
 type Opened = Pick<Incident, "openedMs" | "id">;
 
 /** Whether it comes later in a list that begins with the newest. */
 function isBehind(a: Opened, b: Opened): boolean {
   return a.openedMs < b.openedMs || (a.openedMs === b.openedMs && a.id < b.id);
-}
-
-function judgedOf(judgements: readonly Judged[], jobs: readonly string[]): readonly Judged[] {
-  return judgements.filter(({ said }) => fitsAny(said.job, jobs));
 }
 
 function thinned(rows: IterationRows, fromMs: number, toMs: number, most: number): IterationRows {

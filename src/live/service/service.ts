@@ -3,7 +3,8 @@
  * and no broker; those are attached to it.
  */
 import { join } from "node:path";
-import type { History, RowAt } from "../../history/history.ts";
+import { setTimeout as pause } from "node:timers/promises";
+import type { History } from "../../history/history.ts";
 import { type JobFile, NO_JOB_FILE } from "../../ingest/job-file.ts";
 import type { FabricPort } from "../../model/fabric.ts";
 import { errorText } from "../../base/errors.ts";
@@ -39,7 +40,7 @@ import {
 import { earlierIncidents } from "./incident/earlier-incidents.ts";
 import type { Diagnosis } from "./job/job-events.ts";
 import { JobHistoryWriter } from "./job/job-history-writer.ts";
-import { machinesIn, machinesOf, placedJobs } from "./machines/job-machines.ts";
+import { machinesOf, placedJobs } from "./machines/job-machines.ts";
 import { JobLeases } from "./lease/job-leases.ts";
 import { JobUpdateThrottle, jobView } from "./job/job-view.ts";
 import { LeasedJob } from "./lease/leased-job.ts";
@@ -52,14 +53,16 @@ import type { StandstillOptions } from "./standstill/standstill-detector.ts";
 import { Temperatures } from "./machines/temperatures.ts";
 import type { ValidationOptions } from "./job/job-state.ts";
 import { forgetHistory } from "./store/retention.ts";
+import { timelyHistory, type TimelyHistory } from "./store/timely-history.ts";
 import { validateGroup } from "./slowdown/validate-group.ts";
 import { calibrated } from "./site/calibrate.ts";
 import { countingFor, judgementsOf, type Judged, withoutLimited } from "./site/how-right.ts";
 import { LogLearning } from "./site/learn-logs.ts";
+import { MOST_LASTING, siteIncidents, type SiteIncidents } from "./site/site-incidents.ts";
+import { machineNames, siteNames } from "./site/site-names.ts";
 import { SiteStore } from "./site/site-store.ts";
 import { WeeklyDigest } from "./site/weekly-digest.ts";
 import { type AuditWord, Refusal } from "./view.ts";
-import { peopleIn } from "./workflow/deeds.ts";
 import { Workflow } from "./workflow/workflow.ts";
 
 export interface ServiceOptions {
@@ -101,11 +104,6 @@ export interface ServiceOptions {
   log(this: void, line: string): void;
 }
 
-interface LiveOptions {
-  alerts: AlertsConfig;
-  readonly actions: ActionsConfig;
-}
-
 const TICK_MS = 250;
 /** A search on a busy machine, and the service reads no reports meanwhile. */
 const LATE_MS = 1000;
@@ -115,13 +113,10 @@ const ITERATIONS_MS = 5000;
 const ROOM_MS = 10_000;
 const RETENTION_MS = 3600_000;
 const CLOSE_MS = 3000;
-const AUDIT_MS = 5000;
 const WATCHER_MS = 2000;
 const VERDICTS_KEPT = 256;
-const MOST_LOOKED_AT = 1000;
-const MOST_NAMES = 10_000;
-const MOST_DIGESTED = 10_000;
-const DIGESTED_AT_ONCE = 500;
+const MOST_LOGGED = 1000;
+const MOST_RUNS = 1000;
 const DIGEST_MS = 60_000;
 
 export class Service {
@@ -133,6 +128,7 @@ export class Service {
   readonly microBatches: Jobs;
   readonly links: Links;
   readonly machines: LeasedMachineComparison | null;
+  readonly incidents: SiteIncidents;
   /** What people do about incidents. */
   readonly workflow: Workflow;
   /** What the site knows of logs. */
@@ -152,20 +148,24 @@ export class Service {
     droppedPoints: 0,
     verdictSeconds: [] as number[],
   };
+  /** The jobs that it watches, by name. */
+  readonly jobs: ReadonlyMap<string, LeasedJob>;
+  bus: AgentBus | null = null;
+  /** Those that are connected, by name. */
+  readonly agents = new Map<string, { dropped: number; readonly asks: readonly string[] }>();
+  /** Of those who must not wait for ever. */
+  readonly history: TimelyHistory;
   readonly #learning: LogLearning | null;
   readonly #leases: JobLeases;
   readonly #historyWriter: JobHistoryWriter;
-  /** Those that are connected, by name. */
-  readonly #agents = new Map<string, { dropped: number; readonly asks: readonly string[] }>();
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #throttle = new JobUpdateThrottle();
   /** What can change while it runs. */
-  readonly #live: LiveOptions;
+  readonly #live: { alerts: AlertsConfig; readonly actions: ActionsConfig };
   /** What is wrong with the configuration file; null while it is in force. */
   configSays: string | null = null;
   /** By incident: the lines that are in the log. */
   readonly #logged = new Map<string, ReadonlySet<string>>();
-  #bus: AgentBus | null = null;
   #isClosed = false;
 
   constructor(options: ServiceOptions) {
@@ -178,18 +178,20 @@ export class Service {
     this.#leases = new JobLeases({
       coordinator: options.coordinator,
       nowMs,
-      follow: async (job) => await this.#bus?.follow(job),
-      unfollow: async (job) => await this.#bus?.unfollow(job),
+      follow: async (job) => await this.bus?.follow(job),
+      unfollow: async (job) => await this.bus?.unfollow(job),
       open: (lease, document, lost) => this.#open(lease, document, lost),
       history: this.#historyWriter,
       trouble,
     });
+    this.jobs = this.#leases.jobs;
+    this.history = timelyHistory(history);
+    this.incidents = siteIncidents(history, () => this.#watched);
     this.actionsSwitch = this.#openSwitch();
     this.actions = this.#openActions();
     this.microBatches = this.#openMicroBatches();
     this.links = new Links({
-      read: (key) => within(history.document(key), AUDIT_MS),
-      write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
+      history: this.history,
       nowMs,
       rightOf: options.rightOf ?? ((who) => who),
     });
@@ -204,11 +206,11 @@ export class Service {
     this.handlers = {
       report: (agent, report) => this.#report(agent, report),
       connected: ({ agent, asks = [] }) => {
-        this.#agents.set(agent, { dropped: 0, asks });
+        this.agents.set(agent, { dropped: 0, asks });
         this.publisher.publish({ type: "agent", agent, connected: true });
       },
       gone: (agent) => {
-        this.#agents.delete(agent);
+        this.agents.delete(agent);
         this.clocks.forget(agent);
         for (const leased of this.jobs.values()) leased.agentGone(agent);
         this.publisher.publish({ type: "agent", agent, connected: false });
@@ -223,22 +225,20 @@ export class Service {
 
   /** A row of the audit trail that is about no action. */
   async note(who: string, what: AuditWord, incident: string, detail: string): Promise<void> {
-    const { history, nowMs, newId } = this.options;
-    const audit = (row: Parameters<History["putAudit"]>[0]) =>
-      within(history.putAudit(row), AUDIT_MS);
+    const { nowMs, newId } = this.options;
+    const audit = this.history.putAudit;
     await writeAudit({ audit, newId, nowMs }, who, what, incident, "", detail);
   }
 
   #openSwitch(): ActionsSwitch {
-    const { history, nowMs, log } = this.options;
+    const { nowMs, log } = this.options;
     const { hooks, drivers = {}, dryRun } = this.options.actions;
     return new ActionsSwitch({
       enabled: this.options.actions.enabled ?? true,
       // Micro-batches need neither.
       canRun: !dryRun || hooks.length > 0 || Object.keys(drivers).length > 0,
       nowMs,
-      read: (key) => within(history.document(key), AUDIT_MS),
-      write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
+      history: this.history,
       audit: (who, what, detail) => this.note(who, what, "", detail),
       changed: (state) => this.publisher.publish({ type: "actions", ...state }),
       log,
@@ -246,16 +246,13 @@ export class Service {
   }
 
   #openWorkflow(): Workflow {
-    const { history, nowMs, newId } = this.options;
+    const { nowMs, newId } = this.options;
     return new Workflow({
       nowMs,
       newId,
-      history: {
-        audit: (query) => within(history.audit(query), AUDIT_MS),
-        putAudit: (row) => within(history.putAudit(row), AUDIT_MS),
-      },
-      incident: (id) => this.incident(id),
-      machines: () => this.#machineNames(),
+      history: this.history,
+      incident: (id) => this.incidents.incident(id),
+      machines: () => machineNames(this),
       changed: (incident, handling) => {
         // A page that was opened after its end does not know it.
         if (incident && handling?.reopened) this.publisher.publish({ type: "incident", incident });
@@ -268,30 +265,25 @@ export class Service {
   }
 
   #openSite(): SiteStore {
-    const { history, folder } = this.options;
+    const { serviceId, folder, nowMs } = this.options;
     return new SiteStore({
-      service: this.options.serviceId,
-      history: {
-        documentKeys: (prefix) => within(history.documentKeys(prefix), AUDIT_MS),
-        document: (key) => within(history.document(key), AUDIT_MS),
-        putDocument: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
-      },
+      service: serviceId,
+      history: this.history,
       folder,
-      nowMs: this.options.nowMs,
+      nowMs,
       judgements: () => this.judgements(),
-      names: () => this.#names(),
+      names: () => siteNames(this),
       audit: (who, what, detail) => this.note(who, what, "", detail),
       trouble: this.publisher.trouble,
     });
   }
 
   #openWeekly(): WeeklyDigest {
-    const { history, nowMs, newId, fetch, log } = this.options;
+    const { nowMs, newId, fetch, log } = this.options;
     return new WeeklyDigest({
       alerts: () => this.#live.alerts,
       digest: (fromMs, toMs) => this.digest(fromMs, undefined, toMs),
-      read: (key) => within(history.document(key), AUDIT_MS),
-      write: (key, document) => within(history.putDocument(key, document), AUDIT_MS),
+      history: this.history,
       pause: after,
       nowMs,
       newId,
@@ -300,68 +292,16 @@ export class Service {
     });
   }
 
-  /** Of machines of all jobs, also of those that are over or that others watch, and of incidents. */
-  async #machineNames(): Promise<Set<string>> {
-    const { history, coordinator } = this.options;
-    const [jobs, offenders, incidents] = await Promise.all([
-      within(coordinator.list(), AUDIT_MS),
-      within(history.offenders(0, MOST_NAMES), AUDIT_MS),
-      within(this.#incidents(), AUDIT_MS),
-    ]);
-    const saved = await Promise.all(
-      jobs.slice(-MOST_LOOKED_AT).map((job) => within(coordinator.read(job), AUDIT_MS)),
-    );
-    const watched = [...this.jobs.values()].flatMap(({ run }) =>
-      run ? [...machinesOf(run).keys()] : [],
-    );
-    return new Set([
-      ...watched,
-      ...saved.flatMap(machinesIn),
-      ...offenders.map(({ machine }) => machine),
-      ...incidents.flatMap(({ machines }) => machines),
-    ]);
-  }
-
-  /** Of jobs and machines, also earlier ones, and of people: all who did something, and who was to look after it. */
-  async #names(): Promise<readonly string[]> {
-    const { history } = this.options;
-    const [rows, deeds, machines] = await Promise.all([
-      within(history.jobs(MOST_NAMES), AUDIT_MS),
-      within(history.audit({ most: MOST_NAMES }), AUDIT_MS),
-      this.#machineNames(),
-    ]);
-    const assignees = [...this.workflow.handlings.values()].flatMap((one) => one.assignee ?? []);
-    const jobs = [...this.jobs.keys(), ...rows.map(({ job }) => job)];
-    return [...new Set([...jobs, ...machines, ...peopleIn(deeds), ...assignees])];
-  }
-
   async digest(
     fromMs: number,
-    jobs?: readonly string[],
+    jobs: readonly string[] | undefined,
     toMs = this.options.nowMs(),
   ): Promise<Digest> {
-    const { history, nowMs } = this.options;
-    const whose = jobs === undefined ? {} : { jobs };
-    const incidents: Incident[] = [];
-    // Page by page: all of them at once would hold up everybody else while they are read.
-    for (let before: RowAt | null = null; incidents.length < MOST_DIGESTED;) {
-      const from = before === null ? {} : { before };
-      const page = await history.incidents({
-        ...whose,
-        lastedMs: fromMs,
-        ...from,
-        most: DIGESTED_AT_ONCE,
-      });
-      incidents.push(...page);
-      const last = page.at(-1);
-      if (!last || page.length < DIGESTED_AT_ONCE) break;
-      before = { atMs: last.openedMs, id: last.id };
-    }
-    const latest = incidents.map((one) => this.known(one.id) ?? one);
-    const isCut = incidents.length >= MOST_DIGESTED;
+    const incidents = await this.incidents.lasting(fromMs, jobs);
+    const isCut = incidents.length >= MOST_LASTING;
     const { handlings } = this.workflow;
     const counted = jobs === undefined ? withoutLimited(handlings) : handlings;
-    return digestOf(latest, counted, { fromMs, toMs, nowMs: nowMs() }, isCut);
+    return digestOf(incidents, counted, { fromMs, toMs, nowMs: this.options.nowMs() }, isCut);
   }
 
   /** What people said of verdicts; the last word on each incident. */
@@ -369,35 +309,25 @@ export class Service {
     return judgementsOf(this.workflow.handlings);
   }
 
-  /** Alerts follow what people acknowledged or muted; null: of all incidents. Also what no mute holds back any more. */
-  #hushed(id: string | null): void {
-    const watched = [...this.jobs.values(), ...(this.machines ? [this.machines] : [])];
-    for (const { open, writer } of watched)
-      for (const incident of open)
-        if (id === null || incident.id === id) writer?.alerts.hushed(incident);
-  }
-
-  /** From memory where it is looked after here: the store may lag behind, or be down. */
-  known(id: string): Incident | null {
-    for (const { shown } of this.jobs.values()) {
-      const found = shown.find((one) => one.id === id);
-      if (found) return found;
-    }
-    return this.machines?.shown.find((one) => one.id === id) ?? null;
-  }
-
-  async incident(id: string): Promise<Incident | null> {
-    return this.known(id) ?? (await this.options.history.incidentHistory(id)).at(-1) ?? null;
-  }
-
   async #refreshWorkflow(): Promise<void> {
     await this.workflow.refresh().catch(() => undefined);
     this.#hushed(null);
   }
 
+  get #watched(): readonly (LeasedJob | LeasedMachineComparison)[] {
+    return [...this.jobs.values(), ...(this.machines ? [this.machines] : [])];
+  }
+
+  /** Alerts follow what people acknowledged or muted; null: of all incidents. Also what no mute holds back any more. */
+  #hushed(id: string | null): void {
+    for (const { open, writer } of this.#watched)
+      for (const incident of open)
+        if (id === null || incident.id === id) writer?.alerts.hushed(incident);
+  }
+
   #openMicroBatches(): Jobs {
     const { nowMs, log } = this.options;
-    const { actions } = this.#live;
+    const { actions: config } = this.#live;
     return makeJobs({
       nowMs,
       onChange: ({ job, iteration, counts, why }) =>
@@ -405,12 +335,17 @@ export class Service {
           `job ${job}: from iteration ${iteration} ${shareWords(counts)} micro-batches would suit: ${why}`,
         ),
       permission: (job) => {
-        if (!sharesFollowTimes(actions)) {
+        if (!sharesFollowTimes(config)) {
           const leased = this.jobs.get(job);
           // A service that has just been started does not know yet what was approved.
           if (!leased) return "as-before";
           const run = leased.run?.run ?? leased.saved.run;
-          if (!leased.records.some((one) => one.run === run && isRebalancedBy(one))) return "even";
+          // What somebody let be shared out by speed holds until the run ends, or it is undone.
+          const actions = leased.records.flatMap((one) => (one.run === run ? one.actions : []));
+          const isAgreed = actions.some(
+            (one) => one.do === "micro-batches" && one.state === "done",
+          );
+          if (!isAgreed) return "even";
         }
         return this.actionsSwitch.state.isOn ? "best" : "as-before";
       },
@@ -420,7 +355,7 @@ export class Service {
   }
 
   #openActions(): Actions {
-    const { history, nowMs, newId, log, fetch, environment } = this.options;
+    const { nowMs, newId, log, fetch, environment } = this.options;
     return makeActions(this.#live.actions, {
       nowMs,
       fetch,
@@ -429,14 +364,14 @@ export class Service {
       log,
       pause: after,
       // Nothing is done that is not in the audit trail, and nothing waits for ever for a store that is away.
-      audit: (row) => within(history.putAudit(row), AUDIT_MS),
+      audit: this.history.putAudit,
       runs: async (sinceMs) => {
-        const rows = await within(history.audit({ most: MOST_LOOKED_AT }), AUDIT_MS);
+        const rows = await this.history.audit({ most: MOST_RUNS });
         return rows.filter(({ what, atMs }) => what === "run" && atMs >= sinceMs);
       },
       // An incident that was opened long ago may have had its machine taken out today.
-      taken: async (job, sinceMs) => machinesTaken(await this.#incidents(job), sinceMs),
-      sparesNamed: async () => sparesNamed(await this.#incidents()),
+      taken: async (job, sinceMs) => machinesTaken(await this.incidents.latest(job), sinceMs),
+      sparesNamed: async () => sparesNamed(await this.incidents.latest()),
       machines: (job) => {
         const run = this.jobs.get(job)?.run;
         return run ? [...machinesOf(run).keys()] : null;
@@ -446,12 +381,8 @@ export class Service {
         wastedGpuMs / Math.max(1, this.jobs.get(job)?.run?.gpus ?? 1),
       switchedOff: () => this.actionsSwitch.off(),
       put: async (id, action) => {
-        for (const leased of this.jobs.values()) {
-          const incident = await leased.putAction(id, action);
-          if (incident) return incident;
-        }
-        const ofMachine = await this.machines?.putAction(id, action);
-        if (ofMachine) return ofMachine;
+        const incident = await this.incidents.putAction(id, action);
+        if (incident) return incident;
         throw new Refusal(409, "this service no longer watches the incident's job");
       },
     });
@@ -459,7 +390,7 @@ export class Service {
 
   /** What a job asks about its micro-batches: the service that watches it answers, whichever was asked. */
   async askShares(job: string, question: Question): Promise<unknown> {
-    const askWatcher = this.#bus?.askWatcher;
+    const askWatcher = this.bus?.askWatcher;
     if (!askWatcher || this.jobs.has(job)) return answerJob(this.microBatches, job, question, null);
     const text = await askWatcher(nameOf(job, "job"), JSON.stringify(question), WATCHER_MS).catch(
       (error: unknown): never => {
@@ -469,47 +400,19 @@ export class Service {
     return readAnswer(text);
   }
 
-  /** Of one job, or of all: as the history has them, and as they are here, which may be newer. */
-  async #incidents(job?: string): Promise<readonly Incident[]> {
-    const query = job === undefined ? {} : { job };
-    const stored = await this.options.history.incidents({ ...query, most: MOST_LOOKED_AT });
-    const here = [
-      ...[...this.jobs.values()].flatMap(({ records }) => records),
-      ...(this.machines?.shown ?? []),
-    ];
-    const own = here.filter((one) => job === undefined || one.job === job);
-    const ids = new Set(own.map(({ id }) => id));
-    return [...own, ...stored.filter(({ id }) => !ids.has(id))];
-  }
-
   /** Other receivers of alerts, and other limits of actions, from now on. */
-  async reconfigure({ alerts, actions }: LiveOptions): Promise<void> {
+  async reconfigure({
+    alerts,
+    actions,
+  }: Pick<ServiceOptions, "alerts" | "actions">): Promise<void> {
     // Everything that reads them has this very object.
     Object.assign(this.#live.actions, actions);
     if (JSON.stringify(alerts) === JSON.stringify(this.#live.alerts)) return;
     this.#live.alerts = alerts;
-    const jobs = [...this.jobs.values()].map((leased) =>
-      leased.writer.alertThrough(alerts, () => leased.records),
+    const changed = this.#watched.map(async (one) =>
+      one.writer?.alertThrough(alerts, () => one.records),
     );
-    const { machines } = this;
-    await Promise.all([...jobs, machines?.writer?.alertThrough(alerts, () => machines.shown)]);
-  }
-
-  /** The jobs that it watches, by name. */
-  get jobs(): ReadonlyMap<string, LeasedJob> {
-    return this.#leases.jobs;
-  }
-
-  get agents(): Pick<ReadonlySet<string>, "has" | "size"> {
-    return this.#agents;
-  }
-
-  get bus(): AgentBus | null {
-    return this.#bus;
-  }
-
-  attach(bus: AgentBus): void {
-    this.#bus = bus;
+    await Promise.all(changed);
   }
 
   /** Takes up the jobs that it watched before it was ended. */
@@ -594,23 +497,20 @@ export class Service {
       this.publisher.trouble(`${agent}: ${report.says}`);
     if (!leased) return;
     const corrected = this.clocks.corrected(agent, report, nowMs);
-    const refused = leased.report(from, corrected, this.#agents);
+    const refused = leased.report(from, corrected, this.agents);
     if (report.kind === "points") this.figures.points += report.rank.length - (refused?.rows ?? 0);
     if (!refused) return;
-    if (refused.ranks.length > 0)
-      this.#refuse(
-        `${agent} claims ranks of ${job} that another agent has: ${refused.ranks.slice(0, 8).join(", ")}`,
-      );
-    else this.#refuse(`${agent} reports ranks of ${job} that are not its own`);
-  }
-
-  #refuse(line: string): void {
     this.figures.refusedReports++;
-    this.publisher.trouble(line);
+    const ranks = refused.ranks.slice(0, 8).join(", ");
+    this.publisher.trouble(
+      ranks === ""
+        ? `${agent} reports ranks of ${job} that are not its own`
+        : `${agent} claims ranks of ${job} that another agent has: ${ranks}`,
+    );
   }
 
   #countDropped(agent: string, points: number): void {
-    const known = this.#agents.get(agent);
+    const known = this.agents.get(agent);
     if (!known || points <= known.dropped) return;
     this.figures.droppedPoints += points - known.dropped;
     known.dropped = points;
@@ -619,11 +519,13 @@ export class Service {
 
   #open(lease: Lease, document: unknown, lost: () => void): LeasedJob {
     const { nowMs, hangMs, pauseMs, thresholds, relapseMs, validation, folder } = this.options;
+    const { jobFiles, fabric } = this.options;
+    const given = jobFiles.get(lease.job) ?? null;
     return new LeasedJob({
       ...this.#writing(),
       lease,
       document,
-      jobFile: this.#jobFile(lease.job),
+      jobFile: fabric.length === 0 ? given : { ...(given ?? NO_JOB_FILE), fabric },
       actions: this.actions,
       detection: { hangMs, pauseMs, relapseMs, validation, ...thresholds.get(lease.job) },
       lost,
@@ -683,24 +585,15 @@ export class Service {
         relapseMs,
         actions: this.actions,
         calibrated: (verdict) => this.#calibrated(verdict, null),
-        accused: () => this.#accusedMachines(nowMs() - 1000 * query.rangeS),
+        accused: () => {
+          const sinceMs = nowMs() - 1000 * query.rangeS;
+          const incidents = [...this.jobs.values()].flatMap((job) => job.records);
+          const late = incidents.filter(({ resolvedMs }) => (resolvedMs ?? Infinity) >= sinceMs);
+          return new Set(late.flatMap(({ machines }) => machines));
+        },
       },
       writing: this.#writing(),
     });
-  }
-
-  /** By incidents of jobs that are open, or were at that time. */
-  #accusedMachines(sinceMs: number): Set<string> {
-    const incidents = [...this.jobs.values()].flatMap((job) => job.records);
-    const late = incidents.filter(({ resolvedMs }) => (resolvedMs ?? Infinity) >= sinceMs);
-    return new Set(late.flatMap(({ machines }) => machines));
-  }
-
-  /** What is known of a job beside its agents. */
-  #jobFile(job: string): JobFile | null {
-    const { jobFiles, fabric } = this.options;
-    const given = jobFiles.get(job) ?? null;
-    return fabric.length === 0 ? given : { ...(given ?? NO_JOB_FILE), fabric };
   }
 
   /** What writing incidents down needs. */
@@ -734,11 +627,11 @@ export class Service {
 
   readonly #diagnosisEnv: DiagnosisEnv = {
     ask: (agent, request, timeoutMs) =>
-      this.#bus?.ask(agent, request, timeoutMs) ??
+      this.bus?.ask(agent, request, timeoutMs) ??
       Promise.reject(new Error("no agents are connected")),
-    connected: this.#agents,
-    canAsk: (agent, word) => this.#agents.get(agent)?.asks.includes(word) ?? false,
-    fetchedBytes: () => this.#bus?.traffic.replyBytes ?? 0,
+    connected: this.agents,
+    canAsk: (agent, word) => this.agents.get(agent)?.asks.includes(word) ?? false,
+    fetchedBytes: () => this.bus?.traffic.replyBytes ?? 0,
     incidents: (job) => {
       const judgements = countingFor(this.judgements(), job);
       const { history, nowMs } = this.options;
@@ -781,7 +674,7 @@ export class Service {
     for (const line of lines) if (!before?.has(line)) this.options.log(line);
     this.#logged.delete(incident);
     this.#logged.set(incident, new Set(lines));
-    if (this.#logged.size > MOST_LOOKED_AT) this.#logged.delete([...this.#logged.keys()][0]!);
+    if (this.#logged.size > MOST_LOGGED) this.#logged.delete([...this.#logged.keys()][0]!);
   }
 
   #changed(incident: Incident): void {
@@ -804,25 +697,11 @@ export class Service {
   }
 }
 
-/** Because of it somebody let micro-batches be shared out by speed: that holds until the run ends, or it is undone. */
-function isRebalancedBy({ actions }: Incident): boolean {
-  return actions.some((one) => one.do === "micro-batches" && one.state === "done");
-}
-
 function outcomeWords({ outcome, would }: IncidentAction): string {
   const words = [outcome, would === undefined ? "" : `would ${would}`].filter(Boolean).join("; ");
   return words === "" ? "" : `: ${cutText(words, 200)}`;
 }
 
-async function within<T>(promise: Promise<T>, ms: number): Promise<T> {
-  const late = after(ms).then((): never => {
-    throw new Error("the history does not answer");
-  });
-  return await Promise.race([promise, late]);
-}
-
 function after(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms).unref();
-  });
+  return pause(ms, undefined, { ref: false });
 }

@@ -119,7 +119,6 @@ export interface ServiceStats {
   readonly historyFailures: number;
   readonly alertsSent: number;
   readonly alertFailures: number;
-  readonly leases: number;
 }
 
 export interface AgentView {

@@ -9,6 +9,7 @@
  * because an evaluation begins like an iteration but does not end like one. The moment is that of the next
  * call, because logs take the optimizer's time into the iteration that it ends.
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import type { Level, Run } from "../../maths/period-runs.ts";
 import { isSmall, P2P, type CallClass, type CallSequence } from "./call-classes.ts";
 
@@ -181,9 +182,7 @@ function together(
   const places = new Map<number, number[]>();
   pattern.forEach((symbol, i) => {
     if (!counts(symbol)) return;
-    const known = places.get(keyOf(symbol));
-    if (known) known.push(i);
-    else places.set(keyOf(symbol), [i]);
+    getOrInsert(places, keyOf(symbol), () => []).push(i);
   });
   const { length } = pattern;
   const isTogether = (at: readonly number[]): boolean =>

@@ -2,6 +2,7 @@
  * Iteration times from what ranks call, without a log (Greyhound §4.2, "Iteration time analysis"): the period
  * of the calls is the iteration, and the time from one end of it to the next its duration.
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { OperatorTable } from "../../model/operators.ts";
@@ -192,9 +193,7 @@ function representatives<T extends { readonly rank: Rank | null; readonly ops: O
   const order = [...sources].sort((a, b) => (a.rank ?? 2 ** 32) - (b.rank ?? 2 ** 32));
   for (const source of order) {
     const hash = programHash(source.ops);
-    const same = programs.get(hash);
-    if (same) same.push(source);
-    else programs.set(hash, [source]);
+    getOrInsert(programs, hash, () => []).push(source);
   }
   const chosen: T[] = [];
   for (let turn = 0; chosen.length < MOST; turn++) {

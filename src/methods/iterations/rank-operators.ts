@@ -1,4 +1,5 @@
 /** Cuts a rank's operators into iterations when somebody asks for that rank. */
+import { getOrInsert } from "../../base/group-by.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { RankOperators, RankOperatorSource } from "../../model/rank-operators.ts";
@@ -23,12 +24,8 @@ export function rankOperatorSource(job: Job): RankOperatorSource {
   return {
     ranks: [...sources.keys()].sort((a, b) => a - b),
     fetch(rank) {
-      const cut = known.get(rank);
-      if (cut !== undefined) return cut;
       const source = sources.get(rank);
-      const made = source ? cutRank(rank, source) : null;
-      known.set(rank, made);
-      return made;
+      return getOrInsert(known, rank, () => (source ? cutRank(rank, source) : null));
     },
   };
 }

@@ -3,6 +3,7 @@
  * says more: the user's own, a framework's, or a package's that is built for a device and a version. What every process
  * raises is one story about the program, not one about each of them.
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import type { FaultMatch } from "../../library/matcher.ts";
 import { CAUSE_OF, type Category, type FaultRecord } from "../../model/fault-record.ts";
 import type { FrameOwner, LogBlock, LogDigest } from "../../model/log-digest.ts";
@@ -85,9 +86,7 @@ export function exceptionCauses(
     if (!block) return;
     spokenFor.add(i);
     const key = record?.id ?? text.split(":", 1)[0]!;
-    const same = raised.get(key);
-    if (same) same.lines.push(i);
-    else raised.set(key, { lines: [i], block });
+    getOrInsert(raised, key, () => ({ lines: [], block })).lines.push(i);
   });
   const isSpecific = known.some(
     (match, i) => match?.record.role === "root" && !isGeneric(match.record) && !isLeftOut(i),

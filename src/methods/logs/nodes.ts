@@ -2,6 +2,7 @@
  * Which node wrote what: by the host that lines name, else by what differs between the names of files, else by rank.
  * Everything that compares nodes (L4 §5.3.1) rests on this.
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import type { LogDigest, LogStream, LogFile } from "../../model/log-digest.ts";
 
 interface FileOwner {
@@ -250,9 +251,7 @@ function varyingParts(names: readonly string[]): (string | undefined)[] {
   const makes = new Map<string, number[]>();
   parts.forEach((one, i) => {
     const make = `${one.length}|${one.map((part) => (/\d/.test(part) ? "#" : "a")).join("")}`;
-    const list = makes.get(make);
-    if (list) list.push(i);
-    else makes.set(make, [i]);
+    getOrInsert(makes, make, () => []).push(i);
   });
   const found: (string | undefined)[] = names.map(() => undefined);
   for (const list of makes.values()) {

@@ -2,6 +2,7 @@
  * Pauses that ended: a file server that answers again, after which all who waited go on as if nothing had been. Such a
  * pause ended no job, even where nothing else tells what did.
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import type { FaultMatch } from "../../library/matcher.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import { isSequel } from "./indicating.ts";
@@ -40,9 +41,7 @@ function byRecord({ kept }: LogDigest, known: Known): Map<string, number[]> {
   known.forEach((match, i) => {
     if (!match) return;
     const key = `${kept[i]!.stream} ${match.record.id}`;
-    const list = lines.get(key);
-    if (list) list.push(i);
-    else lines.set(key, [i]);
+    getOrInsert(lines, key, () => []).push(i);
   });
   return lines;
 }

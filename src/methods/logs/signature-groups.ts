@@ -1,4 +1,5 @@
 /** All lines of one record: who said it, when first, and how much it weighs as the job's cause. */
+import { getOrInsert } from "../../base/group-by.ts";
 import type { FaultMatch } from "../../library/matcher.ts";
 import type { CausalRole, FaultRecord } from "../../model/fault-record.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
@@ -47,19 +48,15 @@ export function signatureGroups(
   known.forEach((match, i) => {
     if (!match || ROLE_WEIGHT[match.record.role] === 0 || isLeftOut(i)) return;
     const { stream, timeMs } = digest.kept[i]!;
-    let group = groups.get(match.record.id);
-    if (!group) {
-      group = {
-        record: match.record,
-        lines: [],
-        nodes: new Set(),
-        ranks: new Set(),
-        captures: {},
-        firstMs: NaN,
-        isSettled: true,
-      };
-      groups.set(match.record.id, group);
-    }
+    const group = getOrInsert(groups, match.record.id, () => ({
+      record: match.record,
+      lines: [],
+      nodes: new Set<number>(),
+      ranks: new Set<number>(),
+      captures: {},
+      firstMs: NaN,
+      isSettled: true,
+    }));
     group.lines.push(i);
     if (isSettled[i] === 0) group.isSettled = false;
     const node = nodes.of[stream]!;

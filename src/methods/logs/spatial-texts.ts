@@ -1,4 +1,5 @@
 /** What lines say beyond their template: whom they name, and values that differ on one node alone. */
+import { getOrInsert } from "../../base/group-by.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import type { LogNodes } from "./nodes.ts";
 import type { NodeEvidence } from "./spatial-evidence.ts";
@@ -106,11 +107,8 @@ export function variants(
     const node = nodes.of[stream]!;
     if (node < 0) continue;
     const template = templates.of[shape]!;
-    const ofTemplate = texts.get(template) ?? new Map<string, Set<number>>();
-    texts.set(template, ofTemplate);
-    const ofText = ofTemplate.get(text) ?? new Set<number>();
-    ofTemplate.set(text, ofText);
-    ofText.add(node);
+    const ofTemplate = getOrInsert(texts, template, () => new Map<string, Set<number>>());
+    getOrInsert(ofTemplate, text, () => new Set()).add(node);
   }
   const found: NodeEvidence[] = [];
   for (const [template, byText] of texts) {

@@ -3,6 +3,7 @@
  * an iteration that takes longer. Where L4 needs ten iterations before and a spread over many (eval/logs/l4/temporal.ts), this
  * needs two: what is new is new.
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import { median, spread } from "../../maths/robust.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import type { LogTemplates } from "./spatial-matrix.ts";
@@ -68,10 +69,8 @@ export function compareIterations(digest: LogDigest, templates: LogTemplates): T
   const elsewhere = new Map<number, number[]>();
   for (const { template, place, isPlaced } of events) {
     const at = Math.max(0, place - 1);
-    const list = elsewhere.get(at);
     if (!isPlaced) continue;
-    if (list) list.push(template);
-    else elsewhere.set(at, [template]);
+    getOrInsert(elsewhere, at, () => []).push(template);
   }
   const odd: OddIteration[] = [];
   for (let place = 0; place < iteration.length; place++) {

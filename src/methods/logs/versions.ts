@@ -1,4 +1,5 @@
 /** Lines that sound harmless and differ between nodes: versions. */
+import { getOrInsert } from "../../base/group-by.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
 import type { ContextCause } from "./cause.ts";
 import type { LogNodes } from "./nodes.ts";
@@ -26,8 +27,7 @@ function ncclVersions({ kept, files }: LogDigest, { of, names }: LogNodes): Cont
   kept.forEach(({ stream, text }, i) => {
     const version = NCCL.exec(text)?.[1];
     if (version === undefined) return;
-    const printed = nodesOf.get(version) ?? new Set<number>();
-    nodesOf.set(version, printed.add(of[stream]!));
+    getOrInsert(nodesOf, version, () => new Set<number>()).add(of[stream]!);
     if (!first.has(version)) first.set(version, i);
   });
   if (nodesOf.size < 2) return [];

@@ -3,6 +3,7 @@
  * Minder aligns and pads with the nearest sample (§4.1); padding hides exactly the machines that died, so here a tick
  * without a sample stays empty.
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import { CATALOG, catalogMetric, unknownMetric } from "../../model/metric-catalog.ts";
 import type { CatalogMetric, MetricSource } from "../../model/metric-catalog.ts";
 import type { Fleet, MetricGrid } from "../../model/fleet.ts";
@@ -38,9 +39,10 @@ export function alignFleet(sets: readonly MetricSet[], options: AlignOptions = {
   for (const set of sets) {
     const place = Int32Array.from(set.machines, (machine) => numberOf.get(nameOf(machine)) ?? -1);
     for (const samples of set.samples) {
-      const list = byName.get(samples.name) ?? [];
-      list.push({ samples, machine: samples.machine.map((m) => place[m]!) });
-      byName.set(samples.name, list);
+      getOrInsert(byName, samples.name, () => []).push({
+        samples,
+        machine: samples.machine.map((m) => place[m]!),
+      });
     }
   }
   // One set, and nobody in it under two names, says nothing twice.

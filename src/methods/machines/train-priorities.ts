@@ -3,6 +3,7 @@
  * there without being faulty, for the default method. A threshold is where it lets most true accusations through, less
  * the false ones.
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import type { Fleet } from "../../model/fleet.ts";
 import type { SiteMetrics } from "../../model/machine-labels.ts";
 import { CATALOG } from "../../model/metric-catalog.ts";
@@ -73,9 +74,7 @@ export function trainPriorities(
 }
 
 function add<T>(to: Map<string, T[]>, key: string, values: readonly T[]): void {
-  const list = to.get(key) ?? [];
-  list.push(...values);
-  to.set(key, list);
+  getOrInsert(to, key, () => []).push(...values);
 }
 
 /** Pairs of machines take too long in large fleets. */

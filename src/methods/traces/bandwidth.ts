@@ -4,6 +4,7 @@
  * shortest, which needs no common clock, as comparing start times would. Bus bandwidth is NCCL's: bytes over time,
  * times what the algorithm moves over each link (nccl-tests, doc/PERFORMANCE.md).
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import { median } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
 import { COMMUNICATION } from "../../model/kernels.ts";
@@ -41,9 +42,7 @@ export function bandwidthRows(
     const row = rows.get(key) ?? { call, gbps: [], byStep: new Map<number, number[]>(), ms: 0 };
     const gbps = (bytes / shortestNs) * busFactor(operation, members.length);
     row.gbps.push(gbps);
-    const ofStep = row.byStep.get(call.step);
-    if (ofStep) ofStep.push(gbps);
-    else row.byStep.set(call.step, [gbps]);
+    getOrInsert(row.byStep, call.step, () => []).push(gbps);
     row.ms += shortestNs / 1e6;
     rows.set(key, row);
   }

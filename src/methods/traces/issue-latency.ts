@@ -3,6 +3,7 @@
  * A CPU that runs ahead gives latencies spread over the step; one that is held up (garbage collection, needless
  * synchronisation) issues late, and the kernel starts at once: the distribution collapses towards zero.
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import { GRAPH_LAUNCH } from "../../model/kernels.ts";
 import { COLLECTIVE, MINORITY } from "./instrumented.ts";
 import type { Measured } from "./measured.ts";
@@ -32,9 +33,7 @@ export function issueLatencies({ trace, classes, step }: Measured): Latencies {
     if (classes[i] !== COLLECTIVE) continue;
     const row = gpu.collective[i]!;
     const kind = row < 0 ? collectiveOf(names[gpu.name[i]!]!) : names[collectives.operation[row]!]!;
-    const list = byCollective.get(kind);
-    if (list) list.push(latency);
-    else byCollective.set(kind, [latency]);
+    getOrInsert(byCollective, kind, () => []).push(latency);
   }
   return { ns: Float64Array.from(ns), step: Int32Array.from(steps), byCollective };
 }

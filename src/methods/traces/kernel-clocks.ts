@@ -4,6 +4,7 @@
  * what these leave apart is joined by sends and receives: a receive ends no earlier than its send, in both directions,
  * and half of what the closest pairs differ by is the clocks' (as NTP does it).
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import { smallest } from "../../base/numbers.ts";
 import { apart, spreadOffsets, type Neighbours } from "../../maths/clock-offsets.ts";
 import { median } from "../../maths/robust.ts";
@@ -46,8 +47,10 @@ export function kernelClocks(traces: readonly (readonly [Rank, RankKernels])[]):
   const joined = new Map<Rank, Map<Rank, number>>();
   for (const [rank, { ahead, component }] of own) {
     const shift = shifts.get(component)!;
-    const list = joined.get(shift.component) ?? new Map<Rank, number>();
-    joined.set(shift.component, list.set(rank, ahead + shift.ahead));
+    getOrInsert(joined, shift.component, () => new Map<Rank, number>()).set(
+      rank,
+      ahead + shift.ahead,
+    );
   }
   return [...joined].flatMap(([component, list]) => {
     const typical = median([...list.values()]);
@@ -95,8 +98,10 @@ function collect(rank: Rank, trace: RankKernels, shiftNs: number, known: RankEnd
         : String(seq);
     const lists = isP2p ? (isSend ? known.sends : known.receives) : known.collectives;
     const key = isP2p ? pair : place;
-    const list = lists.get(key) ?? new Map<string, number>();
-    lists.set(key, list.set(what, shiftNs + gpu.startNs[i]! + gpu.durNs[i]!));
+    getOrInsert(lists, key, () => new Map<string, number>()).set(
+      what,
+      shiftNs + gpu.startNs[i]! + gpu.durNs[i]!,
+    );
   }
 }
 
@@ -124,8 +129,8 @@ type Own = (rank: Rank) => { readonly ahead: number; readonly component: number 
 function shiftsBetween(ends: ReadonlyMap<Rank, RankEnds>, own: Own) {
   const links = new Map<Rank, Map<Rank, number[]>>();
   const add = (from: Rank, to: Rank, ahead: number): void => {
-    const list = links.get(from) ?? new Map<Rank, number[]>();
-    links.set(from, list.set(to, [...(list.get(to) ?? []), ahead]));
+    const ofFrom = getOrInsert(links, from, () => new Map<Rank, number[]>());
+    getOrInsert(ofFrom, to, () => []).push(ahead);
   };
   for (const [from, { sends }] of ends) {
     for (const pair of sends.keys()) {

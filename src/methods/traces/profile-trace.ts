@@ -1,4 +1,5 @@
 /** One trace → what its rank's profile is put together from. */
+import { getOrInsert } from "../../base/group-by.ts";
 import { overlapWith, unionOf } from "../../maths/intervals.ts";
 import { ALLOCATE, COMPUTE, FREE, SYNCHRONIZE } from "../../model/kernels.ts";
 import {
@@ -130,17 +131,13 @@ function kernelRows({ trace, steps, classes, step, communication }: Measured): K
     const op = classes[i] === MATRIX ? gpu.matrixOp[i]! : -1;
     const shape = op < 0 ? -1 : matrixOps.shape[op]!;
     const key = `${gpu.name[i]} ${shape}`;
-    let group = groups.get(key);
-    if (!group) {
-      group = {
-        name: names[gpu.name[i]!]!,
-        shape,
-        kind: classes[i]!,
-        aloneNs: bySteps(),
-        overNs: bySteps(),
-      };
-      groups.set(key, group);
-    }
+    const group = getOrInsert(groups, key, () => ({
+      name: names[gpu.name[i]!]!,
+      shape,
+      kind: classes[i]!,
+      aloneNs: bySteps(),
+      overNs: bySteps(),
+    }));
     const from = gpu.startNs[i]!;
     const ns = gpu.durNs[i]!;
     const isOver =

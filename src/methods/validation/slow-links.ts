@@ -1,5 +1,5 @@
 /** Slow transfers → slow links, or the NIC of a rank whose transfers are slow with every peer. */
-import { groupBy } from "../../base/group-by.ts";
+import { getOrInsert, groupBy } from "../../base/group-by.ts";
 import { median } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Comparable, Link } from "./measurements.ts";
@@ -76,11 +76,7 @@ function slowNow(moved: readonly Comparable<Link>[]): SlowLinks {
   const testedOf = ({ from, to }: Link, isInside: boolean): Tested => {
     const ranks = from < to ? [from, to] : [to, from];
     const key = ranks.join();
-    let tested = byLink.get(key);
-    if (!tested) {
-      tested = { ranks, tests: 0, slow: [], isInside };
-      byLink.set(key, tested);
-    }
+    const tested = getOrInsert(byLink, key, () => ({ ranks, tests: 0, slow: [], isInside }));
     return tested;
   };
   for (const comparable of moved) {

@@ -3,6 +3,7 @@
  * that takes fewer leaves the first ones out. What remains is exactly the schedule of so many (shares.test.ts), and the
  * last backward pass, behind which gradients are reduced, is everybody's last.
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import { UserError } from "../../base/errors.ts";
 import type { Lanes } from "./lanes.ts";
 import type { StageProgram } from "./program.ts";
@@ -46,8 +47,7 @@ export interface Run {
 const known = new WeakMap<StageProgram, Map<number, Run>>();
 
 export function runOf(program: StageProgram, skipped: number): Run {
-  const runs = known.get(program) ?? new Map<number, Run>();
-  known.set(program, runs);
+  const runs = getOrInsert(known, program, () => new Map<number, Run>());
   const found = runs.get(skipped);
   if (found) return found;
   const ops = new Int32Array(program.count);

@@ -2,6 +2,7 @@
  * "flight-recorder/nccl_trace_rank_N": dumps in PyTorch's format 2.10, as the watchdog writes them when a
  * job hangs, or as a script does at its end. A rank whose process is gone or stopped leaves none.
  */
+import { getOrInsert } from "../../base/group-by.ts";
 import { ENDING_CAUSES } from "../cluster/fault-spec.ts";
 import { faultRanks, isEnding } from "../cluster/faults.ts";
 import { clusterGroups, type ClusterGroups } from "../cluster/groups.ts";
@@ -214,13 +215,8 @@ function rankHistory(
   const startNs = new Float64Array(total);
   const endNs = new Float64Array(total);
   const own = new Map<number, number>();
-  const groupOf = (role: number): number => {
-    const known = own.get(role);
-    if (known !== undefined) return known;
-    const index = groups.groupOf(rank, role);
-    own.set(role, index);
-    return index;
-  };
+  const groupOf = (role: number): number =>
+    getOrInsert(own, role, () => groups.groupOf(rank, role));
   const seen = (ns: number): number => (ns === Infinity ? NaN : ns);
   outer: for (const { iteration, stages } of kept) {
     const { issue, start, end } = stages[stage]!;

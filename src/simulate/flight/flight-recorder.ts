@@ -1,3 +1,4 @@
+import { getOrInsert } from "../../base/group-by.ts";
 import type { Frame } from "../../model/operators.ts";
 import { COMPLETED, STARTED } from "../../model/operators.ts";
 import { callStack, isAutograd } from "./call-stacks.ts";
@@ -108,12 +109,8 @@ function dumpEntries(
   // Sizes and group tuples are not memoised by PyTorch, so sharing the JavaScript objects is safe.
   const names = new Map<number, PyTuple>();
   const nameOf = (index: number): PyTuple => {
-    const known = names.get(index);
-    if (known) return known;
-    const group = groups[index] as SimGroup;
-    const name = new PyTuple([group.name, group.desc]);
-    names.set(index, name);
-    return name;
+    const { name, desc } = groups[index] as SimGroup;
+    return getOrInsert(names, index, () => new PyTuple([name, desc]));
   };
   // Numbers as pthread_self gives them; the threads of one process lie some gigabytes apart.
   const mainThread = 139_000_000_000_000 + records.rank * 1_048_576 * 257;
@@ -190,22 +187,20 @@ class FrameTable {
 
   stack(op: Op): PyValue {
     const key = `${op.kind} ${op.site}`;
-    let stack = this.#stacks.get(key);
-    if (stack === undefined) {
-      stack = callStack(op).map((frame) => this.#frame(frame));
-      this.#stacks.set(key, stack);
-    }
+    const stack = getOrInsert(this.#stacks, key, () =>
+      callStack(op).map((frame) => this.#frame(frame)),
+    );
     for (const frame of stack) frame.uses++;
     return stack;
   }
 
   #frame(frame: Frame): PyShared {
     const key = `${frame.func} ${frame.file} ${frame.line}`;
-    let shared = this.#frames.get(key);
-    if (shared === undefined) {
-      shared = new PyShared({ name: frame.func, filename: frame.file, line: frame.line });
-      this.#frames.set(key, shared);
-    }
+    const shared = getOrInsert(
+      this.#frames,
+      key,
+      () => new PyShared({ name: frame.func, filename: frame.file, line: frame.line }),
+    );
     return shared;
   }
 }

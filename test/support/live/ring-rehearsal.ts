@@ -113,7 +113,7 @@ export async function rehearseRings(options: RingRehearsalOptions): Promise<Ring
     log: () => undefined,
     ...options.service,
   });
-  service.attach({
+  service.bus = {
     traffic: { reports: 0, reportBytes: 0, replyBytes: 0, refused: 0 },
     agents: [],
     follow: () => Promise.resolve(),
@@ -121,7 +121,7 @@ export async function rehearseRings(options: RingRehearsalOptions): Promise<Ring
     close: () => Promise.resolve(),
     ask: (agent, request) =>
       nodes[job.machines.findIndex((one) => one.machine === agent)]!.answer(request),
-  });
+  };
   service.publisher.listen((event) => {
     if (event.type === "incident") told.push(event.incident);
   });

@@ -53,8 +53,10 @@ describe.skipIf(whyNoChromium !== "")(`access in the page${whyNoChromium}`, () =
       changed: {
         note: async (...row) => void notes.push(row),
         links: new Links({
-          read: async (key) => documents.get(key) ?? null,
-          write: async (key, document) => void documents.set(key, document),
+          history: {
+            document: async (key) => documents.get(key) ?? null,
+            putDocument: async (key, document) => void documents.set(key, document),
+          },
           nowMs: Date.now,
           rightOf: (who) => who,
         }),

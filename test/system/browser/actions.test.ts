@@ -64,8 +64,10 @@ describe.skipIf(whyNoChromium !== "")(`actions on the page${whyNoChromium}`, () 
       enabled: true,
       canRun: true,
       nowMs: Date.now,
-      read: async (key) => documents.get(key) ?? null,
-      write: async (key, document) => void documents.set(key, document),
+      history: {
+        document: async (key) => documents.get(key) ?? null,
+        putDocument: async (key, document) => void documents.set(key, document),
+      },
       audit: async () => undefined,
       changed(state) {
         service.off = state.isOn ? null : state.says;

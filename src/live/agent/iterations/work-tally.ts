@@ -3,6 +3,7 @@
  * loading, collections and waits for the GPU from Python's ring; time outside communication, issue latencies and traced matrix
  * products from the native one.
  */
+import { getOrInsert } from "../../../base/group-by.ts";
 import {
   COLLECTIVES,
   DTYPES,
@@ -265,11 +266,7 @@ class HostWork {
     if (kind !== KIND.pythonCall) return null;
     const name = kept.readUInt16LE(place + RECORD.group);
     if (name === NONE || name >= NAME_CAPACITY) return null;
-    let part = this.#purpose.get(name);
-    if (part === undefined) {
-      part = this.#read(name);
-      this.#purpose.set(name, part);
-    }
+    const part = getOrInsert(this.#purpose, name, () => this.#read(name));
     return part;
   }
 

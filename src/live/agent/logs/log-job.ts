@@ -1,4 +1,5 @@
 /** A job of which only logs are known: no probe runs in it, and the user has named it. */
+import { getOrInsert } from "../../../base/group-by.ts";
 import { cutText, harmless } from "../../../base/text.ts";
 import { type BeatReport, type JobReport, LIMITS, type Report } from "../../wire/messages.ts";
 import type { LogFailure, LogRow } from "./log-follower.ts";
@@ -119,9 +120,7 @@ export function routeLogs(
 ): Map<RunTrack | null, Routed> {
   const routed = new Map<RunTrack | null, Routed>();
   const of = (track: RunTrack | null): Routed => {
-    let found = routed.get(track);
-    if (!found) routed.set(track, (found = { rows: [], logRows: [], failures: [] }));
-    return found;
+    return getOrInsert(routed, track, () => ({ rows: [], logRows: [], failures: [] }));
   };
   for (const row of rows) {
     const found = owner(row, tracks);

@@ -1,4 +1,5 @@
 /** Answers about single operators, from the records that are kept: programs, durations, whole stretches. */
+import { getOrInsert } from "../../../base/group-by.ts";
 import { RECORD } from "../../../ingest/probe-ring/layout.ts";
 import {
   LIMITS,
@@ -129,9 +130,7 @@ class IterationLookup {
     for (let i = 0; i < this.operators.count; i++) {
       const key = keyOf(i);
       if (key === null) continue;
-      const list = places.get(key);
-      if (list) list.push(i);
-      else places.set(key, [i]);
+      getOrInsert(places, key, () => []).push(i);
     }
     return places;
   }
@@ -155,11 +154,9 @@ export function answerDurations(
       at += wanted.length * iterations.length;
       continue;
     }
-    let ofRank = lookups.get(track);
-    if (!ofRank) {
-      ofRank = iterations.map((iteration) => lookupOf(track, iteration, memberOf));
-      lookups.set(track, ofRank);
-    }
+    const ofRank = getOrInsert(lookups, track, () =>
+      iterations.map((iteration) => lookupOf(track, iteration, memberOf)),
+    );
     const group = "group" in pick.of ? track.groups.indexOfKey(pick.of.group) : -1;
     for (const lookup of ofRank) {
       const places = lookup === null ? null : placesOf(lookup, pick, group);

@@ -1,4 +1,5 @@
 /** For how long a rank's sends over the network were on the wire, by whom they went to: from its records and connections. */
+import { getOrInsert } from "../../../base/group-by.ts";
 import {
   CONNECTION,
   CONNECTION_BYTES,
@@ -95,9 +96,8 @@ function ringNeighbours(follower: RingFollower): Map<number, number> {
     if (table[from + CONNECTION.isSend] !== 1) continue;
     const communicator = table.readUInt16LE(from + CONNECTION.comm);
     const peer = table.readInt32LE(from + CONNECTION.peer);
-    const peers = sent.get(communicator) ?? new Map<number, number>();
+    const peers = getOrInsert(sent, communicator, () => new Map<number, number>());
     peers.set(peer, (peers.get(peer) ?? 0) + whole(table, from + CONNECTION.bytes));
-    sent.set(communicator, peers);
   }
   const next = new Map<number, number>();
   for (const [communicator, peers] of sent) {

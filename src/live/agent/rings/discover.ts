@@ -1,6 +1,7 @@
 /** The rings on this machine, and which of them belong together: one start of one job is a run. */
 import { readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { getOrInsert } from "../../../base/group-by.ts";
 import { UserError } from "../../../base/errors.ts";
 import { isSameClock, lookAt, type Machine, type ProcessLook } from "../process-state.ts";
 import { inspectRing, type RingFile } from "./ring-file.ts";
@@ -117,9 +118,7 @@ function startsOf(rings: readonly FoundRing[]): FoundRing[][] {
   for (const ring of rings) {
     const { pid, startTicks, rank } = ring.header;
     const key = `${pid} ${startTicks}`;
-    const known = processes.get(key);
-    if (known) known.rings.push(ring);
-    else processes.set(key, { pid, startTicks, rank, rings: [ring] });
+    getOrInsert(processes, key, () => ({ pid, startTicks, rank, rings: [] })).rings.push(ring);
   }
   const sorted = [...processes.values()].sort(
     (a, b) => a.startTicks - b.startTicks || a.pid - b.pid,

@@ -4,12 +4,12 @@
  * token, so that links do not outlive that one.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import type { History } from "../../../history/history.ts";
 import { type LinksView, type OpenLink, Refusal } from "../view.ts";
 
 export interface LinkStore {
-  /** Documents of the history; both reject where it is away. */
-  read(this: void, key: string): Promise<unknown>;
-  write(this: void, key: string, document: unknown): Promise<void>;
+  /** Rejects where it is away. */
+  readonly history: Pick<History, "document" | "putDocument">;
   nowMs(this: void): number;
   /** What stands for the right of this maker to share this incident; null where there is none, or no more. */
   rightOf(this: void, who: string, incident: string): string | null;
@@ -39,17 +39,17 @@ export class Links implements LinksView {
     lifeMs: number,
     who: string,
   ): Promise<{ link: string; expiresMs: number }> {
-    const { nowMs, read, write, rightOf } = this.#store;
+    const { nowMs, history, rightOf } = this.#store;
     const right = rightOf(who, incident);
     if (right === null) throw new Refusal(403, "the right to share the incident is gone");
     if ((await this.#readKey()) === null) {
-      await write(LINK_KEY, { key: randomBytes(32).toString("hex") });
+      await history.putDocument(LINK_KEY, { key: randomBytes(32).toString("hex") });
       this.#key = null;
     }
     const key = await this.#readKey();
     if (key === null) throw new Refusal(503, "the key of links cannot be kept at the moment");
     // Behind what was revoked, also within the same millisecond.
-    const issuedMs = Math.max(nowMs(), revokedMs(await read(REVOKED + incident)) + 1);
+    const issuedMs = Math.max(nowMs(), revokedMs(await history.document(REVOKED + incident)) + 1);
     const expiresMs = issuedMs + lifeMs;
     const text = JSON.stringify([incident, issuedMs, expiresMs, who]);
     const body = LINK_PREFIX + Buffer.from(text).toString("base64url");
@@ -57,10 +57,13 @@ export class Links implements LinksView {
   }
 
   async revoke(incident: string): Promise<void> {
-    const { nowMs, read, write } = this.#store;
+    const { nowMs, history } = this.#store;
     // Clocks of services differ: links that another one has just made are revoked, too.
-    const atMs = Math.max(nowMs() + CLOCKS_MS, revokedMs(await read(REVOKED + incident)));
-    await write(REVOKED + incident, { atMs });
+    const atMs = Math.max(
+      nowMs() + CLOCKS_MS,
+      revokedMs(await history.document(REVOKED + incident)),
+    );
+    await history.putDocument(REVOKED + incident, { atMs });
   }
 
   async open(link: string): Promise<OpenLink | null> {
@@ -78,14 +81,14 @@ export class Links implements LinksView {
     if (expiresMs <= nowMs) return null;
     // Only somebody who has the key, of an old backup, could have made such a one.
     if (issuedMs > nowMs + 2 * CLOCKS_MS || expiresMs - issuedMs > MOST_LIFE_MS) return null;
-    const isRevoked = revokedMs(await this.#store.read(REVOKED + incident)) >= issuedMs;
+    const isRevoked = revokedMs(await this.#store.history.document(REVOKED + incident)) >= issuedMs;
     return isRevoked ? null : { incident, who, expiresMs };
   }
 
   async #readKey(): Promise<Buffer | null> {
-    const { nowMs, read } = this.#store;
+    const { nowMs, history } = this.#store;
     if (this.#key === null || Math.abs(nowMs() - this.#key.atMs) > KEY_MS) {
-      const { key } = ((await read(LINK_KEY)) ?? {}) as { key?: unknown };
+      const { key } = ((await history.document(LINK_KEY)) ?? {}) as { key?: unknown };
       const bytes = typeof key === "string" && key.length === 64 ? Buffer.from(key, "hex") : null;
       this.#key = { bytes, atMs: nowMs() };
     }

@@ -4,13 +4,17 @@ import { fits } from "../../../base/patterns.ts";
 import { harmless } from "../../../base/text.ts";
 import type { Incident, IncidentAction } from "../../../model/incident.ts";
 import { originOf } from "../alerts/post.ts";
-import { isPlainHostName } from "./host-name.ts";
 import type { ActionHook, ActionsConfig } from "./types.ts";
 
 const DEFAULT_TIMEOUT_SECONDS = 60;
 const MOST_TIMEOUT_SECONDS = 3600;
 /** Names that can be no option of a program and no syntax of a shell. */
 export const SAFE_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,255}$/;
+/** Names of machines come from agents, and an agent may lie: only what is a host name and nothing else gets to a hook. */
+const LABEL = "[A-Za-z0-9](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?";
+const HOST_NAME = new RegExp(`^${LABEL}(?:\\.${LABEL})*$`);
+/** Slurm takes ALL for every node there is; nobody means the machine that the service runs on. */
+const MEANS_OTHERS = ["all", "localhost", "default"];
 const PLACEHOLDER = /\{([a-z]+)\}/g;
 const PLACEHOLDERS = [
   "machine",
@@ -55,6 +59,10 @@ export function checkHooks({ hooks }: ActionsConfig): void {
         );
     }
   });
+}
+
+export function isPlainHostName(name: string): boolean {
+  return name.length <= 253 && HOST_NAME.test(name) && !MEANS_OTHERS.includes(name.toLowerCase());
 }
 
 export function hookFor(action: IncidentAction, { hooks }: ActionsConfig): ActionHook | null {

@@ -10,7 +10,7 @@ import type { Suspect, Verdict } from "../../../model/verdict.ts";
 import type { Shares } from "../microbatches/jobs.ts";
 import { dueWords } from "./due.ts";
 import { canDo } from "./drivers/choose.ts";
-import { isPlainHostName } from "./host-name.ts";
+import { isPlainHostName } from "./hooks.ts";
 import { limitWords, TAKE_OUT } from "./limits.ts";
 import type { ActionsConfig } from "./types.ts";
 

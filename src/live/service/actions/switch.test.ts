@@ -13,13 +13,15 @@ function open(store: Map<string, unknown>, enabled = true) {
     enabled,
     canRun: true,
     nowMs: () => Date.UTC(2026, 10, 18),
-    async read(key) {
-      failIf(broken.read);
-      return store.get(key) ?? null;
-    },
-    async write(key, document) {
-      failIf(broken.write);
-      store.set(key, document);
+    history: {
+      async document(key) {
+        failIf(broken.read);
+        return store.get(key) ?? null;
+      },
+      async putDocument(key, document) {
+        failIf(broken.write);
+        store.set(key, document);
+      },
     },
     async audit(who, what) {
       failIf(broken.audit);

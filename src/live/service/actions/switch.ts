@@ -3,6 +3,7 @@
  * history. Dry runs and undoing stay possible: the one changes nothing, the other only takes back.
  */
 import { harmless } from "../../../base/text.ts";
+import type { History } from "../../../history/history.ts";
 import { type AuditWord, Refusal, type SwitchState } from "../view.ts";
 import { messageOf } from "./run-action.ts";
 
@@ -16,9 +17,8 @@ export interface SwitchOptions {
   /** Whether anything could be run: hooks, drivers, or shares of micro-batches. */
   readonly canRun: boolean;
   nowMs(this: void): number;
-  /** The document under a key, kept for good; both reject where the store is away. */
-  read(this: void, key: string): Promise<unknown>;
-  write(this: void, key: string, document: unknown): Promise<void>;
+  /** Rejects where it is away. */
+  readonly history: Pick<History, "document" | "putDocument">;
   audit(this: void, who: string, what: AuditWord, detail: string): Promise<void>;
   changed(this: void, state: SwitchState): void;
   log(this: void, line: string): void;
@@ -49,17 +49,17 @@ export class ActionsSwitch {
 
   /** A store that is away leaves it as it was. */
   async refresh(): Promise<void> {
-    const { enabled, read } = this.#options;
+    const { enabled, history } = this.#options;
     if (!enabled || this.#isUnsaved) return;
     try {
-      this.#set(stateOf(await read(KEY)));
+      this.#set(stateOf(await history.document(KEY)));
     } catch {
       // Known from before.
     }
   }
 
   async switch(isOn: boolean, who: string): Promise<SwitchState> {
-    const { enabled, nowMs, write, audit, log } = this.#options;
+    const { enabled, nowMs, history, audit, log } = this.#options;
     if (!enabled) throw new Refusal(409, this.#state.says);
     const at = new Date(nowMs()).toISOString();
     const says = isOn ? "" : `actions were switched off by ${harmless(who)} at ${at}`;
@@ -69,7 +69,7 @@ export class ActionsSwitch {
       await audit(who, word, "all actions").catch(() => {
         throw new Refusal(503, "the audit trail cannot be written at the moment, so they stay off");
       });
-      await write(KEY, { isOn, says }).catch((error: unknown) => {
+      await history.putDocument(KEY, { isOn, says }).catch((error: unknown) => {
         throw new Refusal(503, `they stay off, for it cannot be kept: ${messageOf(error)}`);
       });
       this.#isUnsaved = false;
@@ -80,7 +80,7 @@ export class ActionsSwitch {
     this.#isUnsaved = true;
     await audit(who, word, "all actions").catch(() => log("actions: the audit trail lacks: off"));
     try {
-      await write(KEY, { isOn, says });
+      await history.putDocument(KEY, { isOn, says });
       this.#isUnsaved = false;
     } catch (error) {
       const why = messageOf(error);

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { NAME } from "../../wire/messages.ts";
 import { WORKLOAD_KINDS } from "../actions/drivers/kubernetes-restart.ts";
-import { isPlainHostName } from "../actions/host-name.ts";
+import { isPlainHostName } from "../actions/hooks.ts";
 import { SCOPES } from "../access/grants.ts";
 import { isLoopback } from "../http/known-hosts.ts";
 

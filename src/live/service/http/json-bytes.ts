@@ -2,6 +2,7 @@
  * JSON written as bytes: columns of ten thousand numbers each second. Numbers are rounded as `column` (json.ts) does and
  * written digit by digit, which takes a fifth of making lists of them and handing those to JSON.stringify.
  */
+import { getOrInsert } from "../../../base/group-by.ts";
 
 /** Up to here thousandths are exact; beyond, whatever JavaScript writes. */
 const MOST_THOUSANDTHS = Number.MAX_SAFE_INTEGER;
@@ -84,9 +85,7 @@ export class JsonBytes {
   }
 
   #wordOf(word: string): Buffer {
-    let known = this.#words.get(word);
-    if (!known) this.#words.set(word, (known = Buffer.from(JSON.stringify(word))));
-    return known;
+    return getOrInsert(this.#words, word, () => Buffer.from(JSON.stringify(word)));
   }
 
   #room(bytes: number): void {

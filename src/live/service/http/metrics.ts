@@ -1,4 +1,5 @@
 /** `/metrics`, in the text format that Prometheus reads (version 0.0.4). */
+import { getOrInsert } from "../../../base/group-by.ts";
 import { harmless } from "../../../base/text.ts";
 import type { JobView, ServiceStats } from "../view.ts";
 
@@ -25,10 +26,7 @@ export function countRequests(): RequestCounts {
   const counts = new Map<string, { route: string; status: number; count: number }>();
   return {
     add(route, status) {
-      const key = `${status} ${route}`;
-      const entry = counts.get(key);
-      if (entry) entry.count++;
-      else counts.set(key, { route, status, count: 1 });
+      getOrInsert(counts, `${status} ${route}`, () => ({ route, status, count: 0 })).count++;
     },
     entries: () => [...counts.values()],
   };
@@ -68,7 +66,7 @@ export function metricsText(
   gauge("agents", "Agents that are connected.", stats.agents);
   gauge("jobs", "Jobs that this service watches.", stats.jobs);
   gauge("ranks", "Ranks of those jobs that have reported.", stats.ranks);
-  gauge("leases", "Jobs whose lease this service holds.", stats.leases);
+  gauge("leases", "Jobs whose lease this service holds.", stats.jobs);
   gauge("open_incidents", "Incidents that are not resolved.", stats.openIncidents);
   counter("incidents", "Incidents opened.", stats.incidentsTotal);
   counter("points", "Iterations of single ranks that were reported.", stats.points);

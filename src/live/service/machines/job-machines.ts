@@ -1,5 +1,5 @@
 /** Which machines a job runs on and which stages they carry, from its agents; kept in the job's document for others. */
-import { groupBy } from "../../../base/group-by.ts";
+import { getOrInsert, groupBy } from "../../../base/group-by.ts";
 import { ranges } from "../../../base/text.ts";
 import { NO_ONE_JOB } from "../../../model/incident.ts";
 import type { PlacedJob, PlacedMachine, PlacedRank } from "../../../pipeline/machines-by-job.ts";
@@ -28,11 +28,9 @@ export function machinesOf(run: JobRun): ReadonlyMap<string, PlacedMachine> {
     const machine = layout.machine[k] ?? null;
     if (machine === null) return;
     const stage = layout.stage[k] ?? null;
-    const list = ranks.get(machine);
     const one = { rank, gpu: layout.gpu[k] ?? null };
-    if (list) list.push(one);
-    else ranks.set(machine, [one]);
-    if (stage !== null) stages.set(machine, (stages.get(machine) ?? new Set()).add(stage));
+    getOrInsert(ranks, machine, () => []).push(one);
+    if (stage !== null) getOrInsert(stages, machine, () => new Set()).add(stage);
   });
   const placed = new Map(
     [...ranks].map(([machine, list]) => {

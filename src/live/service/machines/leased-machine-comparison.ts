@@ -41,6 +41,10 @@ export class LeasedMachineComparison {
     return this.#leased?.incidents.shown ?? [];
   }
 
+  get records(): readonly Incident[] {
+    return this.shown;
+  }
+
   get writer(): IncidentWriter | null {
     return this.#leased?.writer ?? null;
   }

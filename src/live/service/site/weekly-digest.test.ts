@@ -24,8 +24,10 @@ function bench(documents = new Map<string, unknown>()) {
   const digest = new WeeklyDigest({
     alerts: () => ALERTS,
     digest: async (...times) => (asked.push(times), DIGEST),
-    read: async (key) => documents.get(key) ?? null,
-    write: async (key, document) => void documents.set(key, document),
+    history: {
+      document: async (key) => documents.get(key) ?? null,
+      putDocument: async (key, document) => void documents.set(key, document),
+    },
     pause: async () => undefined,
     nowMs: () => clock.nowMs,
     newId: () => `${documents.size}-${ids++}-${Math.random()}`,

@@ -1,4 +1,5 @@
 /** The week in figures, sent to the webhooks and Slack channels that alerts go to, on a day and hour of the week. */
+import type { History } from "../../../history/history.ts";
 import { digestMarkdown, digestText } from "../../../report/digest-words.ts";
 import type { Digest } from "../../../model/digest.ts";
 import { headersOf } from "../alerts/alerts.ts";
@@ -9,9 +10,8 @@ import { slackEscaped } from "../slack/message.ts";
 export interface WeeklyDigestOptions {
   alerts(this: void): AlertsConfig;
   digest(this: void, fromMs: number, toMs: number): Promise<Digest>;
-  /** Documents of the history; both reject where it is away. */
-  read(this: void, key: string): Promise<unknown>;
-  write(this: void, key: string, document: unknown): Promise<void>;
+  /** Rejects where it is away. */
+  readonly history: Pick<History, "document" | "putDocument">;
   pause(this: void, ms: number): Promise<void>;
   nowMs(this: void): number;
   newId(this: void): string;
@@ -56,15 +56,15 @@ export class WeeklyDigest {
 
   /** Written down before it is sent: rather not at all than twice. */
   async #isOurs(dueMs: number): Promise<boolean> {
-    const { read, write, newId, pause, nowMs } = this.#options;
-    const { dueMs: sentMs } = ((await read(KEY)) ?? {}) as { dueMs?: unknown };
+    const { history, newId, pause, nowMs } = this.#options;
+    const { dueMs: sentMs } = ((await history.document(KEY)) ?? {}) as { dueMs?: unknown };
     if (typeof sentMs === "number" && sentMs >= dueMs) return false;
     const id = newId();
-    await write(KEY, { dueMs, id });
+    await history.putDocument(KEY, { dueMs, id });
     // The first week of a new service is not over yet.
     if (typeof sentMs !== "number" || nowMs() - dueMs > LATE_MS) return false;
     await pause(OTHERS_MS);
-    return ((await read(KEY)) as { id?: unknown } | null)?.id === id;
+    return ((await history.document(KEY)) as { id?: unknown } | null)?.id === id;
   }
 
   async #send(dueMs: number): Promise<void> {

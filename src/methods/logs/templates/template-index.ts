@@ -2,6 +2,7 @@
  * Finds known templates in texts of other jobs and releases: the pool of normal events (L4 §5.2). Masks take away line
  * numbers, versions and paths; what is left may differ in marks and lengths of lists, but not in words.
  */
+import { getOrInsert } from "../../../base/group-by.ts";
 import { collapseLists } from "./lists.ts";
 import { maskText } from "./masks.ts";
 import { isTelling } from "./siblings.ts";
@@ -43,9 +44,7 @@ export class TemplateIndex {
     if (words !== "" && wild.length === 0 && !this.#byWords.has(words))
       this.#byWords.set(words, template);
     if (wild.length === 0) return;
-    let sets = this.#wild.get(tokens.length);
-    if (!sets) this.#wild.set(tokens.length, (sets = new Map()));
-    sets.set(wild.join(" "), wild);
+    getOrInsert(this.#wild, tokens.length, () => new Map()).set(wild.join(" "), wild);
   }
 
   #learn(tokens: Int32Array, template: number): void {

@@ -1,4 +1,5 @@
 /** Minder's trained models as data: one per metric (§4.2), and one for metrics that have none. */
+import { getOrInsert } from "../../../base/group-by.ts";
 import { UserError } from "../../../base/errors.ts";
 import {
   layoutOf,
@@ -34,9 +35,7 @@ export function modelOf(models: MinderModels, metric: string): MetricModel {
 const parsed = new WeakMap<VaeJson, LstmVae>();
 
 export function vaeOf({ vae }: MetricModel): LstmVae {
-  const known = parsed.get(vae) ?? vaeFromJson(vae);
-  parsed.set(vae, known);
-  return known;
+  return getOrInsert(parsed, vae, () => vaeFromJson(vae));
 }
 
 /** A file that a retraining wrote. */

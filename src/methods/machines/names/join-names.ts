@@ -4,6 +4,7 @@
  * taken in the order of its weight: the user's table, labels of one and the same series, what info metrics say, the same
  * GPU, DNS suffixes. What names two machines at once names neither.
  */
+import { getOrInsert } from "../../../base/group-by.ts";
 import {
   isAddress,
   isProperName,
@@ -101,9 +102,8 @@ function linkEdges(links: readonly NameLink[]): Edge[] {
   const addresses = new Map<string, Set<string>>();
   for (const { names, from } of links) {
     if (from !== "node_uname_info") continue;
-    const known = addresses.get(names[0]!) ?? new Set();
+    const known = getOrInsert(addresses, names[0]!, () => new Set());
     for (const name of names.slice(1)) if (isAddress(name)) known.add(name);
-    addresses.set(names[0]!, known);
   }
   return links.flatMap(({ names: [first, ...others], pod, from }) => {
     if (from === "node_uname_info" && addresses.get(first!)!.size > 1) return [];
@@ -120,9 +120,7 @@ function disputedNames(edges: readonly Edge[]): Set<string> {
   const owners = new Map<string, Set<string>>();
   const own = (name: string, owner: string): void => {
     if (!isProperName(owner) || owner.includes(":") || name === owner) return;
-    const known = owners.get(name) ?? new Set();
-    known.add(shortName(owner).toLowerCase());
-    owners.set(name, known);
+    getOrInsert(owners, name, () => new Set()).add(shortName(owner).toLowerCase());
   };
   for (const { a, b } of edges) own(b, a);
   return new Set([...owners].filter(([, who]) => who.size > 1).map(([name]) => name));
@@ -164,14 +162,11 @@ function describe(
 ): JoinedNames {
   const by = new Map<string, Set<string>>();
   const owners = new Map<string, Set<string>>();
-  for (const { a, b } of told) owners.set(b, (owners.get(b) ?? new Set()).add(a));
+  for (const { a, b } of told) getOrInsert(owners, b, () => new Set()).add(a);
   for (const { a, b, by: what } of told) {
     // A pod or a GPU that one name alone has joins nothing.
     if (TAGGED.test(b) && owners.get(b)!.size < 2) continue;
-    const root = names.rootOf(a);
-    const known = by.get(root) ?? new Set();
-    known.add(what);
-    by.set(root, known);
+    getOrInsert(by, names.rootOf(a), () => new Set()).add(what);
   }
   const nameOf = new Map<string, string>();
   const joined: JoinedName[] = [];

@@ -1,4 +1,6 @@
 /** Names that are one, as sets that grow together (union-find). */
+import { getOrInsert } from "../../../base/group-by.ts";
+
 export class NameSets {
   readonly #parent = new Map<string, string>();
 
@@ -37,9 +39,7 @@ export class NameSets {
     const groups = new Map<string, string[]>();
     for (const name of [...this.#parent.keys()].sort()) {
       const root = this.rootOf(name);
-      const list = groups.get(root);
-      if (list) list.push(name);
-      else groups.set(root, [name]);
+      getOrInsert(groups, root, () => []).push(name);
     }
     return groups;
   }

@@ -1,4 +1,5 @@
 /** The kernels that one rank's GPU runs before each operator, with the faults of the code that lengthen some of them. */
+import { getOrInsert } from "../../../base/group-by.ts";
 import type { FaultSpec } from "../../cluster/fault-spec.ts";
 import { faultRanks, severityAt } from "../../cluster/faults.ts";
 import { imageFactor } from "../../cluster/noise.ts";
@@ -48,9 +49,7 @@ export class RankKernelPlan {
       microBatch < 0 ? 1 : imageFactor(spec.seed, replica, microBatch, iteration, spec.imbalance);
     const isOdd = fault?.cause === "gemm-layout";
     const key = `${factor}/${isOdd}`;
-    const known = this.#plans.get(key) ?? new KernelPlan(spec, isOdd, factor);
-    this.#plans.set(key, known);
-    return known;
+    return getOrInsert(this.#plans, key, () => new KernelPlan(spec, isOdd, factor));
   }
 
   /** What of the time before an operator a fault of the code has added, 0..1. */

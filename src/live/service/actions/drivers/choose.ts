@@ -1,12 +1,10 @@
 /** Which driver does an action: the first hook that fits, then the configured drivers. */
 import { harmless } from "../../../../base/text.ts";
 import type { Incident, IncidentAction } from "../../../../model/incident.ts";
-import { hookFor, reasonOf, SAFE_NAME } from "../hooks.ts";
-import { isPlainHostName } from "../host-name.ts";
+import { hookFor, isPlainHostName, reasonOf, SAFE_NAME } from "../hooks.ts";
 import type { ActionsConfig } from "../types.ts";
-import type { Plan, Refused, Task } from "./driver.ts";
+import { done, type Plan, type Refused, type Task } from "./driver.ts";
 import { hookPlan } from "./hook.ts";
-import { jobPlan } from "./job.ts";
 import { kubernetesPlan } from "./kubernetes.ts";
 import { slurmPlan } from "./slurm.ts";
 import { webhookPlan } from "./webhook.ts";
@@ -37,6 +35,24 @@ export function planFor(
   else return { refused: `no hook and no driver is configured for ${harmless(action.do)}` };
   if ("refused" in plan || task.replacement === null) return plan;
   return { ...plan, words: `replace ${task.machine} by ${task.replacement}: ${plan.words}` };
+}
+
+/**
+ * The job itself, where it asks the service for its micro-batches (docs/guides/microbatches.md): "done" on the incident is
+ * the permission to give out shares that suit the replicas' speeds, so nothing can be left half done.
+ */
+function jobPlan(job: string): Plan {
+  const words = "micro-batches by their speed, from their next iterations until the run ends";
+  const allowed = async () => done(`replicas of ${job} take ${words}`, true);
+  return {
+    words: `give the replicas of ${job} micro-batches by their measured speed, until the run ends`,
+    run: allowed,
+    settle: allowed,
+    undo: {
+      words: `give the replicas of ${job} equal shares again`,
+      run: async () => done(`replicas of ${job} take equal shares again`),
+    },
+  };
 }
 
 function taskOf(action: IncidentAction, incident: Incident): Task | Refused {

@@ -5,9 +5,6 @@
  */
 import type { Fetch } from "../../alerts/types.ts";
 
-/** Makes the plan of a task, or one sentence why there is none. */
-export type Driver = (task: Task) => Plan | Refused;
-
 /** One action of an incident, in the terms of drivers. Every name is a plain word: checked before. */
 export interface Task {
   /** The same whenever the action is run: marks what was changed by it. */
