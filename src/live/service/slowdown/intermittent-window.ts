@@ -13,6 +13,8 @@ const IRREGULAR = 1.05;
 /** The pattern is over after so many iterations without a slow one, or so many usual gaps (episodes.ts has the same reach). */
 const QUIET_ITERATIONS = 30;
 const QUIET_GAPS = 4;
+/** An incident goes on for so many times its longest gap: of spikes that come at random, one gap in fifty is that of its end otherwise. */
+const LONGEST_GAPS = 2;
 
 /** Slow iterations that make a pattern; and the share of what the newest one lost that another of its pattern loses, too. */
 const PATTERN = 3;
@@ -80,15 +82,25 @@ export class IntermittentWindow {
       fromMs: slow[0]!.startMs,
     };
   }
+}
 
-  /** Whether it has not come back for so many iterations of less than this that it is over. */
-  isQuietSince(slow: readonly number[], limitMs: number): boolean {
-    const last = slow.at(-1) ?? -Infinity;
-    const since = this.#kept.filter(({ iteration, ms }) => iteration > last && ms < limitMs).length;
-    const gaps = gapsOf(slow);
-    // Of two stretches nobody knows yet how often they come.
-    return since >= (gaps.length > 1 ? quietAfter(gaps) : QUIET_ITERATIONS);
+/** After how many iterations without another one these are over. */
+export function quietIterations(slow: readonly number[]): number {
+  const gaps = gapsOf(slow);
+  // Of two stretches nobody knows yet how often they come.
+  if (gaps.length < 2) return QUIET_ITERATIONS;
+  return Math.max(quietAfter(gaps), LONGEST_GAPS * Math.max(...gaps));
+}
+
+/** How many were slow in a row at most, before this iteration. */
+export function longestRun(slow: readonly number[], before: number): number {
+  let [longest, run] = [0, 0];
+  for (const [i, number] of slow.entries()) {
+    if (number >= before) break;
+    run = number === slow[i - 1]! + 1 ? run + 1 : 1;
+    longest = Math.max(longest, run);
   }
+  return longest;
 }
 
 /** From one slow iteration to the next; neighbours are slow once. */

@@ -302,6 +302,62 @@ describe("SlowdownDetector", () => {
       expect(decisions.slice(0, 3)).toEqual(["localize", "localize", "recovered"]);
     });
 
+    /** Each iteration after the first hundred is slow or not; when an incident with a known suspect ended. */
+    const endOf = (isSlow: (iteration: number) => boolean, ms: number, until: number): number => {
+      const detector = new SlowdownDetector();
+      for (let i = 0; i < until; i++) {
+        const durationMs = i >= 100 && isSlow(i) ? 1.8 * ms : ms * (1 + 0.001 * (i % 5));
+        const decisions = detector.push({
+          iteration: i,
+          durationMs,
+          endMs: ms * i,
+          levelMs: ms,
+          shift: null,
+        });
+        if (decisions.some((one) => one.do === "localize")) detector.settle();
+        if (decisions.some((one) => one.do === "recovered")) return i;
+      }
+      return NaN;
+    };
+
+    it.each([20, 55, 70, 95])(
+      "is over after four usual gaps of %i iterations, however long those are",
+      (gap) => {
+        const last = 100 + 2 * gap;
+        const end = endOf((i) => (i - 100) % gap === 0 && i <= last, 1000, 2000);
+        expect(end - last).toBe(4 * gap);
+      },
+    );
+
+    it("goes on through a rest that is short for people, where iterations take 20 ms", () => {
+      const bursts = (i: number): boolean => i <= 1952 && i % 120 < 40 && i % 8 === 0;
+      const quietMs = 20 * (endOf(bursts, 20, 4000) - 1952);
+      expect(quietMs).toBeGreaterThan(9_500);
+      expect(quietMs).toBeLessThan(10_500);
+    });
+
+    it("sees a plain jump beside spikes with a known suspect as soon as it is longer than any of them", () => {
+      const seenAt = (slow: readonly number[]): number => {
+        const detector = new SlowdownDetector();
+        for (let i = 0; i < 120; i++) {
+          const isSlow = i >= 90 || slow.includes(i);
+          const decisions = detector.push({
+            iteration: i,
+            durationMs: isSlow ? 1800 : 1000 + (i % 5),
+            endMs: 1000 * i,
+            levelMs: 1000,
+            shift: null,
+          });
+          const search = decisions.find((one) => one.do === "localize");
+          if (search && !search.suspicion.intermittent) return i - 90 + 1;
+          if (search) detector.settle();
+        }
+        return NaN;
+      };
+      expect(seenAt([40, 49, 55, 70])).toBe(5);
+      expect(seenAt([40, 41, 55, 70])).toBe(7);
+    });
+
     it("does not take an incident that is over for the first of several", () => {
       const detector = new SlowdownDetector();
       const push = (iteration: number, durationMs: number): SlowdownDecision[] => {

@@ -5,7 +5,7 @@
  * decisions out.
  */
 import { median, spread } from "../../../maths/robust.ts";
-import { IntermittentWindow } from "./intermittent-window.ts";
+import { IntermittentWindow, longestRun, quietIterations } from "./intermittent-window.ts";
 import type { JobIteration } from "../job/job-run.ts";
 import { PeriodicHabits } from "./periodic-habits.ts";
 
@@ -56,8 +56,11 @@ const WIDE_ITERATIONS = 16;
 const WIDE_SIGMAS = 4;
 /** Of a median, in standard deviations of one value divided by the root of their number. */
 const MEDIAN_ERROR = 1.25;
-/** Iterations that were slow now and then, with a known suspect, last when so many in a row are slow. */
+/** What is slow now and then lasts when plainly more in a row are slow than so many times the longest run before, or so many. */
+const LONGER_THAN_RUNS = 2;
 const LASTING = 10;
+/** They are not over sooner, however short iterations are: people would hear of the end, and at once of the next ones. */
+const QUIET_MS = 10_000;
 /** Healthy iterations that tell the deviation. */
 const NOISE_ITERATIONS = 30;
 /** Those that are remembered: as many, and those that may turn out slow. */
@@ -123,6 +126,8 @@ export class SlowdownDetector {
   #pending: JobIteration["shift"] = null;
   readonly #window = new IntermittentWindow();
   readonly #habits = new PeriodicHabits();
+  /** Of an intermittent slowdown: iterations since the last slow one, and their time. */
+  #quiet = { iterations: 0, ms: 0 };
   /** Searches in a row that no longer came to the suspect of an intermittent slowdown. */
   #misses = 0;
   /** Of an intermittent slowdown: what was searched last, and how often in a row. */
@@ -260,7 +265,9 @@ export class SlowdownDetector {
     }
     const { intermittent } = this.#suspicion ?? {};
     if (levelMs > 0 && intermittent?.slow.at(-1) !== iteration) this.#remember(durationMs);
-    return this.#suspicion ? this.#followIntermittent(this.#suspicion, isSlow) : decisions;
+    return this.#suspicion
+      ? this.#followIntermittent(this.#suspicion, isSlow, durationMs)
+      : decisions;
   }
 
   /** Where iterations are slow now and then, a shift of the level counts once it lasts longer than one stretch of those. */
@@ -303,10 +310,15 @@ export class SlowdownDetector {
     return { fromIteration: iteration, fromMs: startMs, beforeMs, afterMs };
   }
 
-  /** One of several short stretches is no jump yet. */
+  /** One of several short stretches is no jump yet: it has to be longer than those. */
   get #plainIterations(): number {
-    if (!this.#suspicion) return PLAIN_ITERATIONS;
-    return this.#isSettled ? LASTING : 2 * PLAIN_ITERATIONS;
+    const suspicion = this.#suspicion;
+    if (!suspicion?.intermittent) return PLAIN_ITERATIONS;
+    const back = backMs(suspicion);
+    const fast = this.#last.findLastIndex(({ ms }) => ms < back);
+    const from = this.#last[fast + 1]?.iteration ?? Infinity;
+    const longer = LONGER_THAN_RUNS * longestRun(suspicion.intermittent.slow, from);
+    return Math.min(LASTING, longer + PLAIN_ITERATIONS);
   }
 
   get #mayBeSteady(): boolean {
@@ -341,9 +353,17 @@ export class SlowdownDetector {
     return isOfHabit !== null;
   }
 
-  #followIntermittent(suspicion: SuspectedSlowdown, isSlow: boolean): SlowdownDecision[] {
+  #followIntermittent(
+    suspicion: SuspectedSlowdown,
+    isSlow: boolean,
+    ms: number,
+  ): SlowdownDecision[] {
     const { slow, of } = suspicion.intermittent!;
-    if (this.#window.isQuietSince(slow, backMs(suspicion)) || this.#misses >= MOST_MISSES) {
+    const { iterations, ms: quietMs } = this.#quiet;
+    if (isSlow) this.#quiet = { iterations: 0, ms: 0 };
+    else if (ms < backMs(suspicion)) this.#quiet = { iterations: iterations + 1, ms: quietMs + ms };
+    const isQuiet = this.#quiet.iterations >= quietIterations(slow) && this.#quiet.ms >= QUIET_MS;
+    if (isQuiet || this.#misses >= MOST_MISSES) {
       this.#suspicion = null;
       this.#misses = 0;
       const isOver = new Set(slow);
@@ -416,6 +436,7 @@ export class SlowdownDetector {
       if (this.#isSettled && suspicion.isTentative && isShort) {
         // The same culprit may be back soon: one fault is one incident.
         this.#suspicion = { ...suspicion, intermittent: { slow, of: since.length } };
+        this.#quiet = { iterations: 0, ms: 0 };
         this.#slow = 0;
         return [];
       }
