@@ -10,6 +10,7 @@ export interface LiveRank {
   readonly rank: Rank;
   readonly machine: string;
   readonly gpu: number | null;
+  readonly pid: number | null;
   readonly nic: string | null;
   readonly leaf: string | null;
   readonly stage: number | null;
@@ -64,7 +65,13 @@ export function liveJob(
   };
   const built = buildJob(ranks.map(readingOf), known);
   const groupIds = new Map([...built.dumps].map(([rank, dump]) => [rank, dump.groupIds]));
-  const job: Job = { ...built, dumps: new Map(), places: new Map(), inputs: [], missing: [] };
+  // No file says it: commands name the process.
+  const pids = new Map(ranks.map(({ rank, pid }) => [rank, pid]));
+  const named = new Map(
+    [...built.ranks].map(([rank, of]) => [rank, { ...of, pid: of.pid ?? pids.get(rank) ?? null }]),
+  );
+  const none = { dumps: new Map(), places: new Map(), inputs: [], missing: [] };
+  const job: Job = { ...built, ranks: named, ...none };
   return { job, groupIds, keys: job.groups.map((group) => group.name) };
 }
 

@@ -37,6 +37,8 @@ export interface Incident {
   readonly namedMs?: number;
   /** How it ended; absent while it is open, and in incidents of machines, regressions and older services. */
   readonly ending?: IncidentEnding;
+  /** The same in words, with the job's pace since: "fixed; iterations take 510 ms again". */
+  readonly endingSays?: string;
   readonly fromIteration: number | null;
   /** Where iterations are slow now and then: how many of how many, and by how many times. Absent where all are. */
   readonly intermittent?: { readonly slow: number; readonly of: number; readonly ratio: number };

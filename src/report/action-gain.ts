@@ -1,6 +1,7 @@
 /** What an action is expected to bring, where the plan has worked it out. */
+import { factOf } from "../model/facts.ts";
 import type { Mitigation, MitigationStep } from "../model/mitigation.ts";
-import type { WhatIf } from "../model/picture.ts";
+import type { Verdict } from "../model/verdict.ts";
 import { time, withoutIt } from "./mitigation-words.ts";
 
 interface Gain {
@@ -21,27 +22,33 @@ const TAKES_OUT = ["cordon-node", "exclude-node", "replace-machine", "restart-wi
 /** Ways to fix the suspect itself. */
 const MENDS = [...TAKES_OUT, "replace-link"];
 
-/** `whatIf`: what stands in where no plan was made: an iteration without the suspect. */
-export function gainOf(
-  action: Named,
-  plan: Mitigation | null | undefined,
-  whatIf: WhatIf | null = null,
-): Gain | null {
+export type Planned = Pick<Verdict, "answer" | "findings" | "mitigation">;
+
+export function gainOf(action: Named, verdict: Planned): Gain | null {
+  const plan = verdict.mitigation;
+  // Who mends the suspect gets back what the first screen says it costs; a model of the job has other numbers.
+  const measured = MENDS.includes(action.do) ? measuredOf(verdict) : null;
+  if (measured) return { ...measured, beside: plan?.beside };
   const step = plan?.steps.find((one) => isOf(action, one));
-  if (!plan || !step || step.iterationMs === null)
-    return whatIf && MENDS.includes(action.do) ? gainWithout(whatIf, plan?.beside) : null;
+  if (!plan || !step || step.iterationMs === null) return null;
   const { nowMs, healthyMs, beside } = plan;
   const thenMs = step.iterationMs;
   if (!(nowMs > 0) || !(thenMs > 0) || !(thenMs < nowMs)) return null;
   return { nowMs, thenMs, healthyMs, beside };
 }
 
-function gainWithout({ bars }: WhatIf, beside: Mitigation["beside"]): Gain | null {
-  const msOf = (kind: string): number => bars.find((bar) => bar.kind === kind)?.ms ?? NaN;
-  const [nowMs, thenMs, healthyMs] = [msOf("now"), msOf("without"), msOf("before")];
-  return nowMs > 0 && thenMs > 0 && thenMs < nowMs
-    ? { nowMs, thenMs, healthyMs: healthyMs > 0 ? healthyMs : 0, beside }
-    : null;
+/** The pace with and without the suspect, where what the job lost is the suspect's doing. */
+function measuredOf({ answer, findings }: Planned): Omit<Gain, "beside"> | null {
+  if (answer?.slower === null) return null;
+  for (const finding of findings) {
+    const slow = factOf(finding, "slow-down");
+    if (!slow || slow.intermittent || slow.wastedHours === null) continue;
+    const { beforeMs, afterMs } = slow;
+    return beforeMs > 0 && afterMs > beforeMs
+      ? { nowMs: afterMs, thenMs: beforeMs, healthyMs: beforeMs }
+      : null;
+  }
+  return null;
 }
 
 function isOf({ do: what, target }: Named, step: MitigationStep): boolean {

@@ -222,7 +222,7 @@ function actionBlocks(incident: Incident | null, verdict: Verdict): string[] {
   const plan = verdict.mitigation ?? null;
   const words = (action: Action): string => {
     const { target, why, command } = action;
-    const gain = gainOf(action, plan);
+    const gain = gainOf(action, verdict);
     const run = command === undefined ? "" : ` ${markdownCode(command, MOST_LINE)}`;
     return `**${markdownText(actionTitle(action), 80)}** ${markdownText(target, 200)}: ${sentence(advice(why))}${run}${gain ? ` Expected: ${gainWords(gain)}.` : ""}`;
   };

@@ -68,17 +68,21 @@ export function whoWords(job: Job, suspect: Suspect, gpu: number | null = null):
   return `${rankWords(ranks)}${machine === null ? "" : ` on ${machine}`}`;
 }
 
-/** What else is known of the one rank that is meant, a word or two each. */
+/**
+ * What else is known of the one rank that is meant, a word or two each. No device beside the one at fault: a NIC next to a
+ * slow GPU reads as if it were the place of the trouble.
+ */
 export function whereWords(job: Job, suspect: Suspect): string[] {
-  const { ranks, type } = suspect;
+  const { ranks, type, cause } = suspect;
   const info = ranks.length === 1 ? job.ranks.get(ranks[0]!) : undefined;
   if (!info) return [];
   const { gpu, pid, nic, leaf, stage } = info;
+  const isNetwork = type === "nic" || cause === "network-slow" || cause === "network-hang";
   return [
-    gpu === null || isGpu(suspect) ? "" : `GPU ${gpu}`,
+    gpu === null || isGpu(suspect) || isNetwork ? "" : `GPU ${gpu}`,
     pid === null ? "" : `pid ${pid}`,
-    nic === null || type === "nic" ? "" : `NIC ${deviceOf(nic)}`,
-    leaf === null ? "" : `switch ${leaf}`,
+    nic === null || type === "nic" || !isNetwork ? "" : `NIC ${deviceOf(nic)}`,
+    leaf === null || !isNetwork ? "" : `switch ${leaf}`,
     stage === null || stage === undefined ? "" : `pipeline stage ${stage}`,
   ].filter((part) => part !== "");
 }

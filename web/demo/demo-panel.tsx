@@ -154,9 +154,16 @@ function Answer({ last: { found, fault, isFixed } }: { readonly last: Trial }): 
         {isRight && <strong class="num">{(afterMs / 1000).toFixed(1)} s</strong>}
         {isRight ? `: ${says}` : `after ${(afterMs / 1000).toFixed(1)} s it ${worded(says)}`}
       </span>{" "}
-      <a href={links.incident(incident)}>Why?</a>
+      <a href={links.incident(incident)} onClick={foldOnPhone}>
+        Why?
+      </a>
     </>
   );
+}
+
+/** There the panel covers what the link leads to: its answer and its actions. */
+function foldOnPhone(): void {
+  if (matchMedia("(max-width: 40rem)").matches) folded.set("folded");
 }
 
 function worded(says: string): string {

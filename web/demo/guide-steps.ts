@@ -73,7 +73,7 @@ export const GUIDE: readonly GuideStep[] = [
     says: ({ isFixed }) =>
       isFixed
         ? "The machine was replaced, and the job is as fast as before. That is all: break something else."
-        : "Have the machine replaced: Approve, then Yes. The job recovers, and the incident is resolved.",
+        : "Where there is an Approve, press it, then Yes: the machine is replaced, the job recovers, and the incident is resolved. Where there is none, press Fix here.",
     points: [".confirm .button-primary", "main .button-primary", "#todo-title"],
     isOver: () => false,
     hasNext: false,

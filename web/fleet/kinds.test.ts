@@ -28,6 +28,23 @@ test("an incident that is over speaks of the past, and says how it ended", () =>
   expect(sayingOf({ ...over, verdict })).toBe(
     "Resolved. The NIC of rank 4 was slow: communication took 70 ms longer per iteration.",
   );
+  const ended = {
+    ...over,
+    ending: "fixed" as const,
+    endingSays: "fixed; iterations take 510 ms again",
+  };
+  const slower = "1.24 times as long: 778 ms → 964 ms per iteration";
+  const action = { ...incident.actions[0]!, do: "cordon-node", target: "node002" };
+  const actions = [
+    { ...action, state: "done" as const, changedMs: incident.onsetMs + 50_000 },
+    { ...action, state: "proposed" as const, do: "replace-link" },
+  ];
+  expect(
+    effectOf({ ...ended, actions, verdict: { ...verdict, answer: { ...answer, slower } } }),
+  ).toBe(
+    "It ended after “Cordon the node” (node002): fixed; iterations take 510 ms again. " +
+      "The job took 1.24 times as long: 778 ms → 964 ms per iteration.",
+  );
   expect(sayingOf(incident)).not.toMatch(/Resolved|It was/);
 });
 

@@ -1,6 +1,7 @@
 /** Kinds and states of incidents in words, with the tone in which they are shown. */
 import { NO_ONE_JOB } from "../../src/model/incident.ts";
 import { pastVerdict } from "../../src/model/past-verdict.ts";
+import { actionTitle } from "../../src/report/action-words.ts";
 import { answerWords } from "../../src/report/answer-words.ts";
 import type { Incident } from "../live/api.ts";
 
@@ -43,10 +44,20 @@ export function sayingOf(incident: Incident): string {
   return words.length > 500 ? `${words.slice(0, 500)}…` : words;
 }
 
-/** What it does to the job and who only waits; of one that is over, how it ended. */
+/** What it does to the job and who only waits; of one that is over, how it ended, and what it cost each iteration. */
 export function effectOf(incident: Incident): string {
-  const { summary, verdict, state } = incident;
+  const { summary, verdict, state, endingSays } = incident;
   if (state !== "resolved") return verdict ? answerWords(verdict).effect : "";
+  if (endingSays !== undefined) {
+    const slower = verdict?.answer?.slower ?? null;
+    const done = incident.actions.filter(
+      // Not what was done before it came back.
+      (action) => action.state === "done" && action.changedMs >= (incident.namedMs ?? 0),
+    );
+    const after = done.map((action) => `“${actionTitle(action)}” (${action.target})`).join(", ");
+    const took = slower === null ? "" : ` The job took ${slower}.`;
+    return `It ended${after === "" ? "" : ` after ${after}`}: ${endingSays}.${took}`;
+  }
   const how = withoutOver(summary);
   // A record that only repeats the verdict says nothing of the end.
   const ended = verdict !== null && how === verdict.summary ? "" : `It ended: ${how}`;

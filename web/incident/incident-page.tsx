@@ -80,14 +80,7 @@ export function IncidentPage({ id }: { readonly id: string }): VNode {
         facts={<Facts incident={incident} />}
       />
       {incident.state === "suspected" && <Searching incident={incident} />}
-      {verdict && (
-        <WhatToDo
-          incident={incident}
-          verdict={verdict}
-          whatIf={picture.value?.whatIf}
-          onChange={setActed}
-        />
-      )}
+      {verdict && <WhatToDo incident={incident} verdict={verdict} onChange={setActed} />}
       {verdict && (
         <details class="fl-proof" id="proof">
           <summary>Show me the proof</summary>

@@ -1,7 +1,6 @@
 /** The parts of an incident's page, which the one-file report shares, with what only a live page can do. */
 import type { ComponentChildren, VNode } from "preact";
 import { useCallback } from "preact/hooks";
-import type { WhatIf as WhatIfPicture } from "../../src/model/picture.ts";
 import type { Verdict } from "../../src/model/verdict.ts";
 import { stepsOf } from "../../src/report/answer-words.ts";
 import { Actions, FirstStep, IncidentActions } from "../../src/report/parts/actions.tsx";
@@ -52,12 +51,8 @@ export function Why({ verdict }: { readonly verdict: Verdict }): VNode | null {
 export function WhatToDo({
   incident,
   verdict,
-  whatIf,
   onChange,
-}: Given & {
-  readonly whatIf: WhatIfPicture | null | undefined;
-  readonly onChange: (changed: Incident) => void;
-}): VNode | null {
+}: Given & { readonly onChange: (changed: Incident) => void }): VNode | null {
   // Only what a hook can do has buttons; the rest is advice.
   const able = incident.actions.filter(({ canRun, state }) => canRun || state !== "proposed");
   const proposed = new Set(able.map((action) => action.do));
@@ -66,8 +61,8 @@ export function WhatToDo({
     actions: verdict.actions.filter((action) => !proposed.has(action.do)),
   });
   // Nobody waits for an answer to what was proposed while it lasted.
-  const shown =
-    incident.state === "resolved" ? able.filter(({ state }) => state !== "proposed") : able;
+  const isOver = incident.state === "resolved";
+  const shown = isOver ? able.filter(({ state }) => state !== "proposed") : able;
   if (shown.length === 0 && first === null) return null;
   return (
     <section class="section todo" aria-labelledby="todo-title">
@@ -77,12 +72,12 @@ export function WhatToDo({
       <div class="section-body">
         <IncidentActions
           actions={shown}
-          mitigation={verdict.mitigation}
-          whatIf={whatIf}
+          // Over is over: nothing is expected any more.
+          verdict={isOver ? undefined : verdict}
           time={(ms) => <Time ms={ms} />}
           onCopy={copy}
           buttons={(action) =>
-            incident.state === "resolved" && action.canUndo !== true ? null : (
+            isOver && action.canUndo !== true ? null : (
               <ActionButtons incident={incident} action={action} onChange={onChange} />
             )
           }
@@ -90,14 +85,14 @@ export function WhatToDo({
         {first && (
           <FirstStep
             action={first}
-            label={shown.length > 0 ? "To make sure" : "Do first"}
+            label={isOver ? "If it comes back" : shown.length > 0 ? "To make sure" : "Do first"}
             onCopy={copy}
           />
         )}
         {next.length > 0 && (
           <details class="fl-details">
             <summary>Then</summary>
-            <Actions actions={next} mitigation={verdict.mitigation} onCopy={copy} />
+            <Actions actions={next} verdict={verdict} onCopy={copy} />
           </details>
         )}
       </div>

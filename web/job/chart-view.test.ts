@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { between, moved, spanOf, zoomed } from "./chart-view.ts";
+import { between, lanesOf, moved, spanOf, zoomed } from "./chart-view.ts";
 
 const all = { fromMs: 0, toMs: 100_000 };
 const later = { fromMs: 0, toMs: 150_000 };
@@ -39,4 +39,17 @@ describe("what the chart shows", () => {
     const { fromMs, toMs } = spanOf({ kind: "all" }, { fromMs: 5, toMs: 5 });
     expect(toMs).toBeGreaterThan(fromMs);
   });
+});
+
+test("what overlaps gets rows of its own, and what follows takes the first that is free", () => {
+  const of = (
+    onsetMs: number,
+    resolvedMs: number | null,
+  ): Parameters<typeof lanesOf>[0][number] => ({
+    onsetMs,
+    resolvedMs,
+  });
+  expect(lanesOf([of(0, 30), of(10, 40), of(30, 35), of(50, null), of(60, null)])).toEqual([
+    0, 1, 0, 0, 1,
+  ]);
 });

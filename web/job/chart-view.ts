@@ -49,3 +49,19 @@ function within({ fromMs, toMs }: Span, all: Span): ChartView {
   if (fromMs < all.fromMs) return { kind: "part", fromMs: all.fromMs, toMs: all.fromMs + spanMs };
   return { kind: "part", fromMs, toMs };
 }
+
+/** A row for each of what overlaps, so that none covers another: the first one that is free. */
+export function lanesOf(
+  episodes: readonly { readonly onsetMs: number; readonly resolvedMs: number | null }[],
+): number[] {
+  const lanes: { onsetMs: number; endMs: number }[][] = [];
+  return episodes.map(({ onsetMs, resolvedMs }) => {
+    const endMs = resolvedMs ?? Infinity;
+    const isFree = (lane: (typeof lanes)[number]): boolean =>
+      lane.every((one) => one.endMs <= onsetMs || one.onsetMs >= endMs);
+    const found = lanes.findIndex(isFree);
+    const lane = found < 0 ? lanes.length : found;
+    (lanes[lane] ??= []).push({ onsetMs, endMs });
+    return lane;
+  });
+}

@@ -9,7 +9,7 @@ import { Loading, Problem } from "../shell/states.tsx";
 import { Time } from "../shell/time.tsx";
 import { slowerWords } from "../shell/words.ts";
 import { zone } from "../shell/zone.ts";
-import { type ChartView, moved, type Span, spanOf, zoomed } from "./chart-view.ts";
+import { type ChartView, lanesOf, moved, type Span, spanOf, zoomed } from "./chart-view.ts";
 import type { IterationState } from "./follow-iterations.ts";
 import { type IterationPlot, iterationPlot } from "./iteration-plot.ts";
 import {
@@ -244,20 +244,28 @@ function EpisodeStrip({
   const seen = episodes.filter(
     ({ onsetMs, resolvedMs }) => onsetMs <= span.toMs && (resolvedMs ?? Infinity) >= span.fromMs,
   );
+  const lanes = lanesOf(seen);
   return (
-    <div class="episode-strip">
-      {seen.map(({ id, kind, summary, onsetMs, resolvedMs }) => {
+    <div
+      class="episode-strip"
+      style={{ height: `${1.5 * Math.max(1, ...lanes.map((k) => k + 1))}rem` }}
+    >
+      {seen.map(({ id, kind, summary, verdict, onsetMs, resolvedMs }, k) => {
         const left = share(onsetMs);
         const right = share(resolvedMs ?? span.toMs);
+        const who = verdict?.answer?.who ?? "";
         return (
           <a
             key={id}
             href={links.incident(id)}
             class={`episode ${kind === "fail-slow" ? "episode-warn" : "episode-bad"}`}
             title={summary.slice(0, 300)}
-            style={{ left: `${left}%`, width: `${right - left}%` }}
+            style={{ left: `${left}%`, width: `${right - left}%`, top: `${1.5 * lanes[k]!}rem` }}
           >
-            {KIND_WORDS[kind] ?? kind}
+            <span class="episode-words">
+              {KIND_WORDS[kind] ?? kind}
+              {who === "" ? "" : `: ${who.slice(0, 100)}`}
+            </span>
             <span class="visually-hidden">: {summary.slice(0, 300)}</span>
           </a>
         );

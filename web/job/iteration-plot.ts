@@ -178,9 +178,10 @@ function drawMarks(plot: uPlot, content: PlotContent, colors: ThemeColors): void
   ctx.textAlign = "left";
   ctx.lineWidth = Math.max(1, Math.round(1.5 * ratio));
   let freeFrom = -Infinity;
+  const xOf = (ms: number): number => Math.round(plot.valToPos(ms, "x", true));
   for (const { onsetMs, fromIteration, kind } of episodes) {
     if (onsetMs < span.fromMs || onsetMs > span.toMs) continue;
-    const x = Math.round(plot.valToPos(onsetMs, "x", true));
+    const x = xOf(onsetMs);
     ctx.strokeStyle = kind === "fail-slow" ? colors.warn : colors.bad;
     dashed(ctx, [], x, bbox.top, x, bbox.top + bbox.height);
     if (fromIteration === null) continue;
@@ -189,6 +190,11 @@ function drawMarks(plot: uPlot, content: PlotContent, colors: ThemeColors): void
     const isRight = x + width + 6 * ratio < bbox.left + bbox.width;
     const left = isRight ? x + 5 * ratio : x - width - 5 * ratio;
     if (left < freeFrom || left < bbox.left) continue;
+    // Another line would go through the words.
+    const isCrossed = episodes.some(
+      (one) => xOf(one.onsetMs) > left && xOf(one.onsetMs) < left + width,
+    );
+    if (isCrossed) continue;
     ctx.fillStyle = colors.text;
     ctx.fillText(text, left, bbox.top + 3 * ratio);
     freeFrom = left + width + 6 * ratio;

@@ -31,6 +31,7 @@ it("agents' ranks hang on the switches of the site", () => {
     machine: "node0",
     gpu: rank,
     nic: `node0/mlx5_${rank}`,
+    pid: null,
     leaf: null,
     stage: null,
     groups: [],

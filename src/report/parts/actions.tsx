@@ -2,10 +2,8 @@
 import type { ComponentChildren, VNode } from "preact";
 import { capital, cutText } from "../../base/text.ts";
 import type { ActionState, IncidentAction } from "../../model/incident.ts";
-import type { Mitigation } from "../../model/mitigation.ts";
-import type { WhatIf } from "../../model/picture.ts";
 import type { Action } from "../../model/verdict.ts";
-import { gainOf, gainWords } from "../action-gain.ts";
+import { gainOf, gainWords, type Planned } from "../action-gain.ts";
 import { actionTitle } from "../action-words.ts";
 import { outcomeWords } from "../outcome-words.ts";
 import { Advice, Command } from "./advice.tsx";
@@ -16,16 +14,15 @@ const MOST_WHY = 2_000;
 const MOST_OUTCOME = 4_000;
 const MOST_ACTIONS = 40;
 
-type Plan = Mitigation | null | undefined;
-
 interface ActionsProps {
   readonly actions: readonly Action[];
-  readonly mitigation?: Plan;
+  /** What an action brings. */
+  readonly verdict?: Planned;
   readonly pid?: number | null;
   readonly onCopy?: ((command: string) => void) | undefined;
 }
 
-export function Actions({ actions, mitigation, pid = null, onCopy }: ActionsProps): VNode | null {
+export function Actions({ actions, verdict, pid = null, onCopy }: ActionsProps): VNode | null {
   if (actions.length === 0) return null;
   return (
     <ol class="fl-actions">
@@ -37,7 +34,7 @@ export function Actions({ actions, mitigation, pid = null, onCopy }: ActionsProp
             <Advice text={cutText(action.why, MOST_WHY)} pid={pid} onCopy={onCopy} />
           </p>
           <CommandLine command={action.command} onCopy={onCopy} />
-          <Expected action={action} mitigation={mitigation} />
+          <Expected action={action} verdict={verdict} />
         </li>
       ))}
     </ol>
@@ -58,8 +55,8 @@ const STATES: Readonly<Record<ActionState, readonly [words: string, tone: string
 
 interface IncidentActionsProps {
   readonly actions: readonly IncidentAction[];
-  readonly mitigation?: Plan;
-  readonly whatIf?: WhatIf | null | undefined;
+  /** What an action brings. */
+  readonly verdict?: Planned | undefined;
   /** Buttons to approve and to dismiss; nothing in a report. */
   readonly buttons?: ((action: IncidentAction) => ComponentChildren) | undefined;
   readonly onCopy?: ((command: string) => void) | undefined;
@@ -68,8 +65,7 @@ interface IncidentActionsProps {
 
 export function IncidentActions({
   actions,
-  mitigation,
-  whatIf,
+  verdict,
   buttons,
   onCopy,
   time = utcTime,
@@ -94,7 +90,7 @@ export function IncidentActions({
             <p class="fl-p fl-why">
               <Advice text={cutText(action.why, MOST_WHY)} onCopy={onCopy} />
             </p>
-            <Expected action={action} mitigation={mitigation} whatIf={whatIf} />
+            <Expected action={action} verdict={verdict} />
           </li>
         );
       })}
@@ -156,14 +152,12 @@ export function FirstStep({
 
 function Expected({
   action,
-  mitigation,
-  whatIf = null,
+  verdict,
 }: {
   readonly action: { readonly do: string; readonly target: string };
-  readonly mitigation: Plan;
-  readonly whatIf?: WhatIf | null | undefined;
+  readonly verdict: Planned | undefined;
 }): VNode | null {
-  const gain = gainOf(action, mitigation, whatIf);
+  const gain = verdict ? gainOf(action, verdict) : null;
   if (gain === null) return null;
   return (
     <p class="fl-p fl-gain">

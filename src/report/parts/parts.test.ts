@@ -171,7 +171,7 @@ describe("how a verdict came about", () => {
 describe("actions", () => {
   const [one] = slow.incident.actions;
   const shown = (actions: readonly IncidentAction[]): string =>
-    words(markupOf(IncidentActions, { actions, whatIf: slow.picture.whatIf }).text);
+    words(markupOf(IncidentActions, { actions, verdict: slow.verdict }).text);
 
   test("keep their places, whatever becomes of one of them", () => {
     const all = ["exclude-node", "check-storage", "cordon-node"].map((word, k) => ({
@@ -209,8 +209,8 @@ describe("actions", () => {
   });
 
   test("say what they are expected to bring where the plan knows", () => {
-    const { actions, mitigation } = slow.verdict;
-    const text = words(markupOf(Actions, { actions, mitigation: mitigation ?? null }).text);
+    const { actions } = slow.verdict;
+    const text = words(markupOf(Actions, { actions, verdict: slow.verdict }).text);
     expect(text).toContain("Expected: 497 ms → 262 ms per iteration, 47 % less");
     expect(text.match(/Expected/g)).toHaveLength(1);
   });
@@ -218,7 +218,7 @@ describe("actions", () => {
   test("of an incident show state, outcome and the buttons they are given", () => {
     const { text } = markupOf(IncidentActions, {
       actions: slow.incident.actions,
-      mitigation: slow.verdict.mitigation ?? null,
+      verdict: slow.verdict,
       buttons: ({ id }) => `button of ${id}`,
     });
     expect(words(text)).toContain("button of a1");

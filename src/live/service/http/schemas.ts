@@ -108,6 +108,7 @@ export const incident: z.ZodType<Incident> = z.object({
     .enum(["fixed", "passed", "restarted", "ended", "withdrawn"])
     .exactOptional()
     .describe("how a job's slowdown or standstill ended"),
+  endingSays: z.string().exactOptional().describe("the same in words, with the job's pace since"),
   relapses: z.number(),
   validation: z
     .object({

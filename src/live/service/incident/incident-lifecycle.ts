@@ -76,7 +76,7 @@ export function ended(
 ): Incident {
   const between = betweenWords(incident.onsetMs, nowMs);
   const summary = `${toldSlowdown(incident, between) ?? `${pastWords(incident)} ${between}`}: ${says}`;
-  return { ...resolved(incident, nowMs, summary), ending };
+  return { ...resolved(incident, nowMs, summary), ending, endingSays: says };
 }
 
 /** With its device, what showed it, and the job's pace with it and without; null where the verdict does not say. */
@@ -123,7 +123,7 @@ export function relapsed(
   fromIteration: number | null,
   nowMs: number,
 ): Incident {
-  const { ending: _over, ...open } = old;
+  const { ending: _over, endingSays: _said, ...open } = old;
   return changed(open, nowMs, {
     ...told(old, verdict),
     namedMs: nowMs,
