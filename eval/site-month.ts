@@ -2,7 +2,7 @@
  * A rehearsed month at one site: 200 incidents of 30 jobs on 12 machines, three of which break again and again. The first
  * hundred are judged by people who are wrong once in twenty; the other hundred are of jobs that nobody learnt from.
  *
- *   node --import tsx eval/site-month.ts [--seeds 2] [--incidents 200] [--quick]
+ *   node --import tsx eval/site-month.ts [--first 1] [--seeds 2] [--incidents 200] [--quick]
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -47,20 +47,22 @@ let last: {
 } | null = null;
 const { values } = parseArgs({
   options: {
+    first: { type: "string", default: "1" },
     seeds: { type: "string", default: "2" },
     incidents: { type: "string", default: "200" },
     quick: { type: "boolean", default: false },
   },
 });
 const INCIDENTS = Number(values.incidents);
-const seeds = values.quick ? 1 : Number(values.seeds);
+const FIRST = Number(values.first);
+const LAST = FIRST + (values.quick ? 1 : Number(values.seeds)) - 1;
 const arms = new Map<string, Answered[]>([
   ["nothing learnt", []],
   ["own verdicts as history", []],
   ["feedback", []],
 ]);
 const began = process.cpuUsage();
-for (let seed = 1; seed <= seeds; seed++) await month(seed);
+for (let seed = FIRST; seed <= LAST; seed++) await month(seed);
 print();
 
 async function month(seed: number): Promise<void> {
@@ -198,7 +200,7 @@ function print(): void {
     return `${right} of ${list.length}, ${percent(right / list.length)} (${percent(low)} to ${percent(high)})`;
   };
   console.log(
-    `seeds 1 to ${seeds}; ${INCIDENTS / 2} judged incidents each, ${INCIDENTS / 2} of other jobs asked\n`,
+    `seeds ${FIRST} to ${LAST}; ${INCIDENTS / 2} judged incidents each, ${INCIDENTS / 2} of other jobs asked\n`,
   );
   console.log(
     "| | first suspect right, of all | right, of those with a suspect | Brier | calibration error |",

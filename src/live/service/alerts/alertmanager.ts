@@ -160,6 +160,9 @@ export function makeAlertmanagerChannel(url: string, means: ChannelMeans): Chann
       return count;
     },
     tell,
+    keep(entry, incident) {
+      if ((entry.channels[key]?.upTo ?? -1) >= entry.order) tell(entry, incident);
+    },
     hushed({ id }) {
       const one = standing.get(id);
       if (!one || isClosed) return;

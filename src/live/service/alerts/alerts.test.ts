@@ -373,6 +373,29 @@ describe("what is muted or acknowledged", () => {
     expect(events()).toEqual(["confirmed", "resolved"]);
   });
 
+  it("that Alertmanager knows of is repeated there, silenced, also by the next service", async () => {
+    const config = { alertmanager: [hook.url], webhooks: [{ url: `${hook.url}/in` }] };
+    const first = open(config);
+    first.notify(confirmed);
+    await settled(first);
+    await first.close();
+    hook.received.length = 0;
+    bench.hush = () => ({ how: "muted", who: "ada", why: "maintenance" });
+    const next = open({ ...config, webhooks: [...config.webhooks, { url: `${hook.url}/new` }] });
+    next.notify(confirmed);
+    const paths = () => hook.received.map(({ path }) => path);
+    await bench.until(() => paths().length >= 2, "the alert and its silence");
+    await bench.advance(60_000);
+    await bench.until(() => paths().length >= 4, "both again");
+    // Nobody else hears of it, a receiver that is new neither.
+    expect(new Set(paths())).toEqual(new Set(["/api/v2/alerts", "/api/v2/silences"]));
+    // One that it was never told of stays unsaid.
+    hook.received.length = 0;
+    next.notify(testIncident({ id: "llama.r1.hang.i900" }));
+    await settled(next);
+    expect(hook.received.filter(({ body }) => body.includes("i900"))).toEqual([]);
+  });
+
   it("that nobody heard of ends without a word", async () => {
     const alerts = open({ webhooks: [{ url: hook.url }] });
     bench.hush = () => ({ how: "muted", who: "ada", why: "" });

@@ -49,7 +49,10 @@ export function makeAlerts(config: AlertsConfig, env: AlertsEnv): Alerts {
     const known = ledger.get(id);
     if (isOpen && env.hush?.(incident)?.how === "muted") {
       // Told once it is not muted any more: the service brings what is open again and again.
-      if (known?.isOpen === true) endHold(id);
+      if (known?.isOpen === true) {
+        endHold(id);
+        for (const channel of channels) channel.keep?.(known, incident);
+      }
       return;
     }
     if (!known) {

@@ -19,6 +19,8 @@ export interface Channel {
   readonly pending: number;
   /** The entry's state is to be told here, unless it was; the incident is the record that led to it. */
   tell(entry: LedgerEntry, incident: Incident): void;
+  /** It is muted: who was told of it already is not to take it for over. Absent where nothing is ever repeated. */
+  keep?(entry: LedgerEntry, incident: Incident): void;
   /** Whether it is to be silenced may have changed; absent where nothing is ever repeated. */
   hushed?(incident: Incident): void;
   /** No more is begun; resolves when nothing is on its way. */

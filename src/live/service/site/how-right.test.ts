@@ -68,6 +68,15 @@ describe("how right verdicts were", () => {
       ]),
     );
     expect(found.map(({ isRight }) => isRight)).toEqual([true, false]);
+    // Also where merges are a chain, or several are the same as one that nobody judged.
+    const chain = new Map([
+      handling("a", { judgement: judged(true, {}, { atMs: 1 }) }),
+      handling("b", { mergedInto: "a" }),
+      handling("c", { judgement: judged(false, {}, { atMs: 2 }), mergedInto: "b" }),
+      handling("x", { judgement: judged(true, {}, { atMs: 3 }), mergedInto: "z" }),
+      handling("y", { judgement: judged(false, {}, { atMs: 4 }), mergedInto: "z" }),
+    ]);
+    expect(judgementsOf(chain).map(({ incident }) => incident)).toEqual(["a", "y"]);
     const row = (id: string, isRight: boolean): AuditRow => ({
       id,
       atMs: Number(id),

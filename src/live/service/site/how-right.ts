@@ -3,7 +3,7 @@ import { groupBy } from "../../../base/group-by.ts";
 import { mean } from "../../../base/numbers.ts";
 import { fitsAny } from "../../../base/patterns.ts";
 import { wilson } from "../../../maths/wilson.ts";
-import type { Handling, Judgement } from "../../../model/handling.ts";
+import { type Handling, type Judgement, rootOf } from "../../../model/handling.ts";
 import type { SiteReport, SiteScore } from "../../../model/site.ts";
 
 export type Judged = NonNullable<Handling["judgement"]> & { readonly incident: string };
@@ -11,14 +11,20 @@ export type Judged = NonNullable<Handling["judgement"]> & { readonly incident: s
 const BINS = [0, 0.5, 0.7, 0.8, 0.9, 1] as const;
 const MOST_CONFUSIONS = 20;
 
-/** The last of each incident, oldest first; of incidents that are the same one counts, the one that the others are merged into. */
+/**
+ * The last of each incident, oldest first; of incidents that are the same one counts: rather what holds everywhere, rather
+ * that of the incident which the others are merged into, rather the last.
+ */
 export function judgementsOf(handlings: ReadonlyMap<string, Handling>): readonly Judged[] {
-  return [...handlings.values()]
-    .flatMap(({ incident, judgement, mergedInto }) => {
-      if (judgement === null) return [];
-      const other = mergedInto === null ? null : handlings.get(mergedInto)?.judgement;
-      const isTwice = other && (other.jobs === null || judgement.jobs !== null);
-      return isTwice ? [] : [{ ...judgement, incident }];
+  const judged = [...handlings.values()]
+    .flatMap(({ incident, judgement }) => (judgement === null ? [] : [{ ...judgement, incident }]))
+    .sort((a, b) => a.atMs - b.atMs);
+  const same = groupBy(judged, ({ incident }) => rootOf(handlings, incident));
+  return [...same]
+    .flatMap(([root, list]) => {
+      const everywhere = list.filter(({ jobs }) => jobs === null);
+      const counting = everywhere.length > 0 ? everywhere : list;
+      return counting.find(({ incident }) => incident === root) ?? counting.at(-1)!;
     })
     .sort((a, b) => a.atMs - b.atMs);
 }
