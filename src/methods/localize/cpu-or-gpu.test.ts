@@ -23,6 +23,8 @@ function operatorsOf(rank: number, calls: Calls): RankOperators {
     isP2p: new Uint8Array(length),
     isSend: new Uint8Array(length),
     inputNumel: Float64Array.from({ length }, (_, i) => i % CALLS),
+    name: new Int32Array(length),
+    names: ["all_reduce"],
   } as Partial<OperatorTable> as OperatorTable;
   const from = Int32Array.from({ length: ITERATIONS }, (_, i) => i * CALLS);
   return {

@@ -7,7 +7,7 @@ import { median } from "../../maths/robust.ts";
 import type { Cause } from "../../model/cause.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
-import type { TimeBreakdown } from "./time-breakdown.ts";
+import { sizeOfCall, type TimeBreakdown } from "./time-breakdown.ts";
 import { lateCalls } from "./late-calls.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
 
@@ -172,7 +172,7 @@ function beginsAlike(own: RankOperators, peer: RankOperators): boolean {
     if (
       own.ops.isP2p[a + k] !== peer.ops.isP2p[b + k] ||
       own.ops.isSend[a + k] !== peer.ops.isSend[b + k] ||
-      own.ops.inputNumel[a + k] !== peer.ops.inputNumel[b + k]
+      sizeOfCall(own.ops, a + k) !== sizeOfCall(peer.ops, b + k)
     )
       return false;
   return true;
