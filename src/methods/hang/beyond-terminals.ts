@@ -2,8 +2,9 @@
  * Culprits that the ends of the wait graph do not show: ranks without a dump, which have no arrows of
  * their own, and ranks for which nobody waits yet.
  */
+import { groupBy } from "../../base/group-by.ts";
 import { count, rankWords } from "../../base/text.ts";
-import { connectionsClosedFirst } from "../../model/connections.ts";
+import { connectionsClosedFirst, isEnding } from "../../model/connections.ts";
 import type { Cause } from "../../model/cause.ts";
 import type { NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
@@ -138,7 +139,13 @@ export function silentFindings(
         weight,
         why,
         cause ??
-          (hasLiveStack(job, rank) ? "cpu-stall" : lacksLog(job, rank) ? "process-gone" : gone),
+          (hasLiveStack(job, rank)
+            ? "cpu-stall"
+            : isLaunched(job, rank)
+              ? "process-stopped"
+              : lacksLog(job, rank)
+                ? "process-gone"
+                : gone),
         living,
       ),
     ),
@@ -149,6 +156,21 @@ export function silentFindings(
 /** Whoever let its stack be read is there; only a fatal error prints one as it dies. */
 function hasLiveStack({ stacks, failures }: Job, rank: Rank): boolean {
   return stacks.has(rank) && !failures.some((failure) => failure.rank === rank);
+}
+
+/**
+ * Whether the launcher that started the rank goes on without a word of it: it reports a process that ends. Its log holds
+ * the lines of its ranks, which follow on each other.
+ */
+function isLaunched({ logs, torchrun, failures }: Job, rank: Rank): boolean {
+  if (torchrun.length > 0 || failures.some(isEnding)) return false;
+  const shared = groupBy(
+    [...logs.values()].filter((log) => log.rank !== null && log.dumpLine > 0),
+    ({ file }) => file,
+  );
+  return [...shared.values()].some(
+    (of) => of.some((log) => log.rank! < rank) && of.some((log) => log.rank! > rank),
+  );
 }
 
 function lacksLog({ logs }: Job, rank: Rank): boolean {

@@ -76,6 +76,16 @@ describe("a rank without a dump", () => {
     expect(accused(2, others)).toEqual(["rank 3 process-gone"]);
   });
 
+  it("is not gone where the launcher that started it goes on and says nothing of it", () => {
+    const line = (rank: number): string =>
+      `[default${rank}]:[rank${rank}]:[E1117 19:45:28.733045111 ProcessGroupNCCL.cpp:1628] [PG ID 0 PG GUID 0(default_pg) Rank ${rank}] ProcessGroupNCCL preparing to dump debug info. Include stack trace: 1, only active collectives: 0\n`;
+    const log = (ranks: readonly number[]): File => file("torchrun.log", ranks.map(line).join(""));
+    const without = (rank: number): File[] => RANKS.filter((one) => one !== rank).map(dump);
+    expect(accused(2, [...without(1), log([0, 2, 3])])).toEqual(["rank 1 process-stopped"]);
+    // The last one may have been another launcher's.
+    expect(accused(2, [...without(3), log([0, 1, 2])])).toEqual(["rank 3 process-gone"]);
+  });
+
   it("is not gone where its stack was read", () => {
     const stands = RANKS.map((rank) => stack(rank, rank === 3 ? COMPUTES : WAITS));
     expect(accused(2, [...others, ...stands])).toEqual(["rank 3 cpu-stall"]);

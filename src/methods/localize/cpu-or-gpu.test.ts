@@ -23,6 +23,8 @@ function operatorsOf(rank: number, calls: Calls): RankOperators {
     isP2p: new Uint8Array(length),
     isSend: new Uint8Array(length),
     inputNumel: Float64Array.from({ length }, (_, i) => i % CALLS),
+    name: new Int32Array(length),
+    names: ["all_reduce"],
   } as Partial<OperatorTable> as OperatorTable;
   const from = Int32Array.from({ length: ITERATIONS }, (_, i) => i * CALLS);
   return {
@@ -36,7 +38,12 @@ function operatorsOf(rank: number, calls: Calls): RankOperators {
 }
 
 /** Rank 2 of eight is slow since the record began. */
-function side(calls: Calls, overwritten = 0, lost = new Map<number, Float64Array>()) {
+function side(
+  calls: Calls,
+  overwritten = 0,
+  lost = new Map<number, Float64Array>(),
+  clocks = new Map<number, number>(),
+) {
   const cut = Array.from({ length: 8 }, (_, rank) => operatorsOf(rank, rank === 2 ? calls : usual));
   for (const { from, to } of cut) to.set(from.subarray(0, overwritten));
   const accounts = new Map(
@@ -57,7 +64,7 @@ function side(calls: Calls, overwritten = 0, lost = new Map<number, Float64Array
     sigmas: 20,
     slow: [0, 1, 2, 3, 4],
   };
-  return cpuOrGpu(suspect, accounts.get(2)!, cut[2]!, { accounts, cut, clocks: new Map(), lost });
+  return cpuOrGpu(suspect, accounts.get(2)!, cut[2]!, { accounts, cut, clocks, lost });
 }
 
 describe("a rank that was slow since its record began", () => {
@@ -70,6 +77,19 @@ describe("a rank that was slow since its record began", () => {
   test("does so where the operators of its first iterations are overwritten", () => {
     const late: Calls = (nth) => usual(nth) + (nth < CALLS / 2 ? 195 : 390);
     expect(side(late, 2).cause).toBe("dataloader");
+  });
+
+  test("has a slow CPU where a few calls come late and the first does not: no batch begins without its data", () => {
+    const layers: Calls = (nth) => usual(nth) + 130 * Math.floor(Math.min(nth, 12) / 4);
+    expect(side(layers).cause).toBe("cpu-stall");
+    expect(side((nth) => usual(nth) + (nth < 12 ? 0 : 390)).cause).toBe("dataloader");
+  });
+
+  test("has either where clocks had to be corrected: lateness is not known well enough", () => {
+    const late: Calls = (nth) => usual(nth) + (nth < CALLS / 2 ? 195 : 390);
+    const { certainty, isToldApart } = side(late, 0, new Map(), new Map([[2, 3000]]));
+    expect(isToldApart).toBe(false);
+    expect(certainty).toBeLessThan(0.5);
   });
 
   test("has a slow CPU where all its calls come late", () => {

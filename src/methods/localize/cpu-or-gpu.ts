@@ -7,7 +7,8 @@ import { median } from "../../maths/robust.ts";
 import type { Cause } from "../../model/cause.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
-import type { TimeBreakdown } from "./time-breakdown.ts";
+import { sizeOfCall, type TimeBreakdown } from "./time-breakdown.ts";
+import { CLOCK_OFF_MS, farAhead } from "./clocks.ts";
 import { lateCalls } from "./late-calls.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
 
@@ -19,8 +20,13 @@ const EXPLAINS_WITH_LATENESS = 0.2;
 /** A data loader holds up a few places of an iteration: the first call of each micro-batch. */
 const FEW_PLACES = 0.12;
 const MOST_OF_IT = 0.8;
+/** What Python does in front of a call besides fetching, no call shows: a whole forward pass, where it makes none. */
+const LOADER = 0.65;
 /** The part of the others' waiting that late calls must explain, or it is the GPU. */
 const EXPLAINED = 0.6;
+/** Calls that waited for the rank's own GPU in so much of the others' waiting: the GPU is slow. In so little: it was idle. */
+const MOSTLY_BEHIND = 0.5;
+const HARDLY_BEHIND = 0.1;
 const UNTOLD = 0.45;
 /** Part of an iteration, and of what it grew by, that the others lose to late calls of a slow CPU. */
 const MUCH = 0.2;
@@ -77,9 +83,19 @@ export function cpuOrGpu(
   // Where CPUs wait for their GPUs all the time, everybody's calls spread out when one is slow: what counts is beyond that.
   const commonMs = hasBefore ? commonGrowth(suspect.rank, account, slow, accounts) : 0;
   const spreadMs = of(account.issueMs, true) - commonMs;
-  const later = Math.max(0, of(lateMs, true) - (hasBefore ? of(lateMs, false) : 0) || 0);
   const growth = suspect.afterMs - suspect.beforeMs;
-  const calls = lateCalls(operators, cut, at(true), hasBefore ? at(false) : [], growth, clocks);
+  // A clock that was corrected is known less well than most ranks are late: what other ranks' clocks say is unknown then.
+  const isTimed = (one: Rank): boolean =>
+    growth >= CLOCK_OFF_MS || farAhead(clocks.get(one) ?? 0) === 0;
+  // Without a before, habits do not cancel out: only who runs the same program is late in the same way.
+  const others = (hasBefore ? cut : peers).filter((peer) => isTimed(peer.rank));
+  const isBlind = !isTimed(suspect.rank) || others.length === 0;
+  const later = isBlind
+    ? 0
+    : Math.max(0, of(lateMs, true) - (hasBefore ? of(lateMs, false) : 0) || 0);
+  const calls = isBlind
+    ? null
+    : lateCalls(operators, others, at(true), hasBefore ? at(false) : [], growth, clocks);
   // A CPU that waits for its own GPU at the end of an iteration is late in the next: calls must be spread out as well.
   const isSpread =
     spreadMs > SPREAD_OUT * before && spreadMs - before > EXPLAINS_WITH_LATENESS * growth;
@@ -87,6 +103,7 @@ export function cpuOrGpu(
   const lostNow = lostMs ? of(lostMs, true) - (hasBefore ? of(lostMs, false) : 0) : 0;
   // All that iterations grew by is lost to its late calls: whatever its GPU does, that is its CPU.
   const isLateCaller =
+    !isBlind &&
     lostNow > 0 &&
     lostNow >= MUCH * of(account.totalMs, true) &&
     (!hasBefore ||
@@ -99,30 +116,37 @@ export function cpuOrGpu(
   const after = spreadMs + lateMs0;
   const issueMs = [before, after] as const;
   const isSpan = isSpread && after - before > EXPLAINS * growth;
-  if (calls !== null && calls.explained < EXPLAINED && !isLateCaller)
+  const isNotLate = calls !== null && calls.explained < EXPLAINED && !isLateCaller;
+  if (calls !== null && (calls.behind >= MOSTLY_BEHIND || isNotLate)) {
+    // Neither late nor behind: it differs from what was usual, and nothing shows by what.
+    const isToldApart = calls.behind >= HARDLY_BEHIND;
     // Without a before, differences of clocks and of habit do not cancel out; a handful of iterations may all be odd.
-    return {
-      cause: "gpu-slow",
-      issueMs,
-      certainty: Math.min(at(false).length, at(true).length) >= ENOUGH ? 0.95 : 0.75,
-      isToldApart: true,
-    };
+    const told = Math.min(at(false).length, at(true).length) >= ENOUGH ? 0.95 : 0.75;
+    return { cause: "gpu-slow", issueMs, certainty: isToldApart ? told : UNTOLD, isToldApart };
+  }
   if (calls === null && !isSpan && !isLateCaller) {
     // It begins late: because its CPU waited for its GPU before, or for its data now.
-    const isToldApart = !(later >= EXPLAINS * growth);
+    const isToldApart = !isBlind && !(later >= EXPLAINS * growth);
     return { cause: "gpu-slow", issueMs, certainty: isToldApart ? 0.9 : UNTOLD, isToldApart };
   }
-  // Calls that are late, though neither at first nor more and more: a CPU that waits for its GPU has them.
-  if (!isSpan && !isLateAtFirst)
-    return { cause: "gpu-slow", issueMs, certainty: UNTOLD, isToldApart: false };
+  // Calls that are late, though neither at first nor more and more: a CPU that waits for its GPU has them. It runs ahead a
+  // little, so that some of its calls wait; a slow CPU's do not.
+  if (!isSpan && !isLateAtFirst) {
+    const isIdle = calls !== null && calls.behind < HARDLY_BEHIND;
+    const cause = isIdle ? "cpu-stall" : "gpu-slow";
+    return { cause, issueMs, certainty: UNTOLD, isToldApart: false };
+  }
   const slowGaps = gapsOf(operators, at(true));
   const usualGaps = hasBefore
     ? gapsOf(operators, at(false))
     : gapsOf(alike[0], [...(alike[0]?.from.keys() ?? [])]);
   const firstLateMs = alike.length > 0 ? later : (calls?.firstMs ?? lateMs0);
   const places = placesOfDelay(usualGaps, slowGaps, firstLateMs, EXPLAINS * growth);
-  const cause = places !== null && places <= FEW_PLACES ? "dataloader" : "cpu-stall";
-  return { cause, issueMs, certainty: cause === "dataloader" ? 0.75 : 0.9, isToldApart: true };
+  const isLoader =
+    places !== null && places.share <= FEW_PLACES && (places.count === 1 || places.hasFirst);
+  const cause = isLoader ? "dataloader" : "cpu-stall";
+  const certainty = isBlind ? UNTOLD : isLoader ? LOADER : 0.9;
+  return { cause, issueMs, certainty, isToldApart: !isBlind };
 }
 
 /** What is lost to the late calls of another rank, the largest, in the slow iterations. */
@@ -172,7 +196,7 @@ function beginsAlike(own: RankOperators, peer: RankOperators): boolean {
     if (
       own.ops.isP2p[a + k] !== peer.ops.isP2p[b + k] ||
       own.ops.isSend[a + k] !== peer.ops.isSend[b + k] ||
-      own.ops.inputNumel[a + k] !== peer.ops.inputNumel[b + k]
+      sizeOfCall(own.ops, a + k) !== sizeOfCall(peer.ops, b + k)
     )
       return false;
   return true;
@@ -222,8 +246,16 @@ function gapsOf(
   );
 }
 
+interface Places {
+  readonly count: number;
+  /** Of all places of an iteration. */
+  readonly share: number;
+  /** Whether the one in front of the first call is among them: no micro-batch begins without its data. */
+  readonly hasFirst: boolean;
+}
+
 /**
- * Share of the places in an iteration at which most of the CPU's delay arises; null where it is unknown, or where no place
+ * The places in an iteration at which most of the CPU's delay arises; null where they are unknown, or where no place
  * usually has it: pauses of a garbage collector come somewhere else each time. The gap in front of the first call holds
  * the end of the iteration before as well, so that the peers show whether it is late.
  */
@@ -232,14 +264,15 @@ function placesOfDelay(
   now: readonly number[] | null,
   laterMs: number,
   leastMs: number,
-): number | null {
+): Places | null {
   if (!usual || !now || usual.length !== now.length) return null;
   const delays = now
-    .map((gap, k) => Math.max(0, k === 0 ? laterMs : gap - usual[k]!))
-    .sort((a, b) => b - a);
-  const total = delays.reduce((a, b) => a + b, 0);
+    .map((gap, k) => ({ k, ms: Math.max(0, k === 0 ? laterMs : gap - usual[k]!) }))
+    .sort((a, b) => b.ms - a.ms);
+  const total = delays.reduce((sum, { ms }) => sum + ms, 0);
   if (!(total > 0 && total >= leastMs)) return null;
-  let places = 0;
-  for (let sum = 0; sum < MOST_OF_IT * total; places++) sum += delays[places]!;
-  return places / now.length;
+  let count = 0;
+  for (let sum = 0; sum < MOST_OF_IT * total; count++) sum += delays[count]!.ms;
+  const hasFirst = delays.slice(0, count).some(({ k }) => k === 0);
+  return { count, share: count / now.length, hasFirst };
 }

@@ -29,6 +29,12 @@ test("calls that come with the others', or late by less than they wait, do not: 
   expect(callsOf(30)!.explained).toBe(0);
 });
 
+test("a call that came in time and did not begin waited for the rank's own GPU; a late one found it idle", () => {
+  expect(callsOf(0)!.behind).toBeCloseTo(1, 1);
+  expect(callsOf(30)!.behind).toBeCloseTo(0.25, 1);
+  expect(callsOf(45)!.behind).toBe(0);
+});
+
 test("where the others hardly wait in collectives nothing is told", () => {
   const { cut } = testRanks({ ranks: 4, iterations: 20, iterationMs: () => 100, stayMs: () => 5 });
   expect(lateCalls(cut[3]!, cut, since, before, SLOW_MS, new Map())).toBeNull();

@@ -4,6 +4,10 @@
  * late by at least what the others wait; a slow GPU's calls come with the others', or, where its CPU waits for it now and
  * then, late by less than what the others wait, because the GPU falls behind after the call as well. What counts is growth
  * since the rank was slow: differences of clocks and of habit cancel out.
+ *
+ * A rank is in an operator no later than the operator's end less its own stay. The end is no earlier than any member's call
+ * plus its stay. So the records show at least how long a call waited for the rank's own GPU: only a GPU that is behind makes
+ * calls wait, a slow CPU finds it idle.
  */
 import { median } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
@@ -15,6 +19,8 @@ interface LateCalls {
   readonly explained: number;
   /** How much later its first collective call of an iteration comes, milliseconds. */
   readonly firstMs: number;
+  /** 0..1: the part of the others' waiting in which its call had been made and waited for its own GPU. */
+  readonly behind: number;
 }
 
 /** A call that is late by this part of what the others wait explains it. */
@@ -38,12 +44,15 @@ export function lateCalls(
   const find = finder(own, others, clocks);
   const waitedMs: number[] = [];
   const lateMs: number[] = [];
+  let [waitMs, behindMs] = [0, 0];
   for (let k = 0; k < length; k++) {
     const now = at(own, slow, k, length, find);
     const before = at(own, usual, k, length, find);
     if (now === null) continue;
     waitedMs.push(now.waitedMs - (before?.waitedMs ?? 0));
     lateMs.push(now.lateMs - (before?.lateMs ?? 0));
+    waitMs += now.sumWaitedMs;
+    behindMs += now.sumBehindMs;
   }
   let [all, full] = [0, 0];
   for (const [k, waited] of waitedMs.entries()) {
@@ -51,12 +60,22 @@ export function lateCalls(
     all += waited;
     if (lateMs[k]! >= IN_FULL * waited) full += waited;
   }
-  return all < SHOWS * growthMs ? null : { explained: full / all, firstMs: lateMs[0]! };
+  if (all < SHOWS * growthMs) return null;
+  return { explained: full / all, firstMs: lateMs[0]!, behind: waitMs > 0 ? behindMs / waitMs : 0 };
 }
 
 interface Seen {
+  /** How much longer the others stay in it. */
   readonly waitedMs: number;
   readonly lateMs: number;
+  /** For how much of that, at least, its own call waited for its own GPU. */
+  readonly behindMs: number;
+}
+
+interface Place extends Pick<Seen, "waitedMs" | "lateMs"> {
+  /** Sums, because a GPU is not behind at the same call each time. */
+  readonly sumWaitedMs: number;
+  readonly sumBehindMs: number;
 }
 
 type Find = (op: number) => Seen | null;
@@ -68,7 +87,7 @@ function at(
   k: number,
   length: number,
   find: Find,
-): Seen | null {
+): Place | null {
   const seen = iterations.flatMap((i) =>
     to[i] === from[i]! + length ? (find(from[i]! + k) ?? []) : [],
   );
@@ -76,6 +95,8 @@ function at(
   return {
     waitedMs: median(seen.map(({ waitedMs }) => waitedMs)),
     lateMs: median(seen.map(({ lateMs }) => lateMs)),
+    sumWaitedMs: seen.reduce((sum, { waitedMs }) => sum + Math.max(0, waitedMs), 0),
+    sumBehindMs: seen.reduce((sum, { behindMs }) => sum + behindMs, 0),
   };
 }
 
@@ -109,11 +130,13 @@ function finder(
       stays.push(operators.ops.durationMs[theirs]!);
       calls.push(calledMs(operators, theirs));
     }
-    if (stays.length === 0 || !(own.ops.durationMs[op]! >= 0)) return null;
-    return {
-      waitedMs: median(stays) - own.ops.durationMs[op]!,
-      lateMs: calledMs(own, op) - median(calls),
-    };
+    const ownStay = own.ops.durationMs[op]!;
+    if (stays.length === 0 || !(ownStay >= 0)) return null;
+    const called = calledMs(own, op);
+    const end = Math.max(...calls.map((call, k) => call + stays[k]!));
+    const waitedMs = median(stays) - ownStay;
+    const behindMs = Math.max(0, Math.min(waitedMs, end - (called + ownStay)));
+    return { waitedMs, lateMs: called - median(calls), behindMs };
   };
 }
 

@@ -141,7 +141,7 @@ export const slowRank: Method = {
     // Groups of a healthy job differ a little, too: whichever rank left nothing would be named.
     const isPlain = away !== null && away.growthMs >= PLAINLY * median(totalMs);
     const told = isPlain ? [fromUnseenPeer(away, witness)] : accused;
-    if (told.length === 0) yield nobodyAhead(leads.iterations, cut, lacks);
+    if (told.length === 0 && leads.isEven) yield nobodyAhead(leads.iterations, cut, lacks);
     if (told.length === 0 && job.iterations.some(isSlowed) && !split)
       yield tooShort(iterations.length, cut[0]!.file, lacks);
     if (!split || told.length === 0) {

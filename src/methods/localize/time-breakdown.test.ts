@@ -47,8 +47,8 @@ describe("a record of six iterations, all of them slow", () => {
 
 describe("a rank's program", () => {
   const calls = [5, 5, 7, 9, 5, 11];
-  const programOf = (list: readonly number[]): number =>
-    timeBreakdowns([operators(list)], [group]).get(0)!.program;
+  const programOf = (list: readonly number[], name = "all_reduce"): number =>
+    timeBreakdowns([operators(list, name)], [group]).get(0)!.program;
   const group: Group = {
     id: 0,
     name: "0",
@@ -59,7 +59,7 @@ describe("a rank's program", () => {
   };
 
   /** Iterations of these calls, a size each. */
-  function operators(sizes: readonly number[]): RankOperators {
+  function operators(sizes: readonly number[], name: string): RankOperators {
     const count = sizes.length * ITERATIONS;
     const inputNumel = Float64Array.from({ length: count }, (_, op) => sizes[op % sizes.length]!);
     const table: Partial<OperatorTable> = {
@@ -71,6 +71,8 @@ describe("a rank's program", () => {
       createdNs: Float64Array.from({ length: count }, (_, op) => op * 1e6),
       durationMs: new Float32Array(count).fill(1),
       inputNumel,
+      name: new Int32Array(count),
+      names: [name],
     };
     const first = (i: number): number => i * sizes.length;
     const each = Array.from({ length: ITERATIONS }, (_, i) => i);
@@ -92,6 +94,12 @@ describe("a rank's program", () => {
   it("is the same wherever its iterations are cut", () => {
     for (let k = 1; k < calls.length; k++)
       expect(programOf([...calls.slice(k), ...calls.slice(0, k)])).toBe(programOf(calls));
+  });
+
+  it("is the same whatever goes to each expert", () => {
+    const other = calls.map((size, k) => size + k);
+    expect(programOf(other, "all_to_allv")).toBe(programOf(calls, "all_to_allv"));
+    expect(programOf(other)).not.toBe(programOf(calls));
   });
 
   it("is another in another order, and with another call", () => {

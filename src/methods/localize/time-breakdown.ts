@@ -11,6 +11,7 @@
 import { median, spread } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Group } from "../../model/job.ts";
+import type { OperatorTable } from "../../model/operators.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
 
 export interface TimeBreakdown {
@@ -175,7 +176,7 @@ function programOf({ ops, from, to, groupIds }: RankOperators, groups: readonly 
     const size = groups[groupIds[ops.group[op]!] ?? -1]?.ranks.length ?? largest;
     const peer = isP2p && size < largest ? ops.peer[op]! + 1 : 0;
     const kind = isP2p ? ops.isSend[op]! : 2;
-    return mixed(kind ^ (peer << 8) ^ (ops.inputNumel[op]! | 0));
+    return mixed(kind ^ (peer << 8) ^ (sizeOfCall(ops, op) | 0));
   };
   let sum = 0;
   let before = callOf(end - 1);
@@ -186,6 +187,14 @@ function programOf({ ops, from, to, groupIds }: RankOperators, groups: readonly 
   }
   return sum;
 }
+
+/** Elements that a call of the program carries; none where that is up to the data: tokens to experts. */
+export function sizeOfCall({ inputNumel, names, name }: OperatorTable, op: number): number {
+  return ALL_TO_ALL.test(names[name[op]!]!) ? 0 : inputNumel[op]!;
+}
+
+/** NCCL's operator and those of PyTorch that are made of it: all_to_all, all_to_allv, alltoall_base. */
+const ALL_TO_ALL = /^all_?to_?all/i;
 
 function mixed(value: number): number {
   const hash = Math.imul(value, 0x9e3779b1);

@@ -28,6 +28,15 @@ const slowed = (ms: number, from: number, to = Infinity): TestJob => ({
     healthy.stayMs(rank, n, nth) + (nth === 0 && rank !== 5 && n >= from && n <= to ? ms : 0),
 });
 
+test("ranks are even in a healthy job, and not where one of them is waited for, accused or not", () => {
+  const isEven = (job: TestJob): boolean => {
+    const { cut, accounts } = testRanks(job);
+    return leadsOf(cut, accounts).isEven;
+  };
+  expect(isEven(healthy)).toBe(true);
+  expect(isEven(slowed(80, 0))).toBe(false);
+});
+
 describe("whom the others wait for", () => {
   test("is nobody in a healthy job, whatever the noise that all share", () => {
     expect(suspectsOf(healthy)).toEqual([]);

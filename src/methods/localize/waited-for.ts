@@ -36,6 +36,8 @@ const LEAST_SIGMAS = 3;
 const CALLS_SPREAD = 0.15;
 /** No lead is known better than this share of an iteration. */
 const FLOOR = 0.003;
+/** Where a rank is waited for by so much of an iteration more than its peers, ranks are not even, whoever is to blame. */
+const UNEVEN = 0.3;
 /** A rank that leads by less than this part of the largest lead works beside a slow rank. */
 const OF_LARGEST = 0.5;
 /** What leads of other ranks do at any time, as a part of what is no chance. */
@@ -60,6 +62,8 @@ interface Leads {
   readonly suspects: readonly OwnTimeSuspect[];
   /** By iteration, what the others lose to a rank's late calls. */
   readonly lost: ReadonlyMap<Rank, Float64Array>;
+  /** Whether all ranks of a program spend about the same time in communication. */
+  readonly isEven: boolean;
   /** Iterations, warm-up left out, that all of this rests on. */
   readonly iterations: number;
   /** Whether the others wait for a rank in some of its iterations (indices) more than in the rest. */
@@ -87,6 +91,7 @@ export function leadsOf(
   return {
     suspects: late.length > 0 ? late : suspectsAmong(leads, iterationMs),
     lost: new Map(cut.map(({ rank }, k) => [rank, lost[k]!])),
+    isEven: leadsOverPeers(leads).aheadMs.every((ms) => !(ms > UNEVEN * iterationMs)),
     iterations: median(leads.map(({ ms }) => ms.filter((one) => !Number.isNaN(one)).length)),
     isWaitedFor(rank, slow) {
       const lead = leads.find((one) => one.rank === rank);
@@ -369,8 +374,8 @@ function longerBy(leads: readonly Lead[], slow: ReadonlySet<number>): Growth {
   };
 }
 
-/** The rank leads in all recorded iterations, by comparison with ranks that run the same program. */
-function alwaysAhead(leads: readonly Lead[], iterationMs: number): OwnTimeSuspect[] {
+/** How much more each rank is usually waited for than those that run the same program. */
+function leadsOverPeers(leads: readonly Lead[]) {
   const settled = leads.map(({ ms }) => [...ms].filter((one) => !Number.isNaN(one)));
   const levels = settled.map((values) => median(values));
   const programs = new Map<number, number[]>();
@@ -383,6 +388,12 @@ function alwaysAhead(leads: readonly Lead[], iterationMs: number): OwnTimeSuspec
     const peers = programs.get(account.program)!.filter((other) => other !== k);
     return levels[k]! - median(peers.map((other) => levels[other]!));
   });
+  return { settled, levels, programs, aheadMs };
+}
+
+/** The rank leads in all recorded iterations, by comparison with ranks that run the same program. */
+function alwaysAhead(leads: readonly Lead[], iterationMs: number): OwnTimeSuspect[] {
+  const { settled, levels, programs, aheadMs } = leadsOverPeers(leads);
   const least = MATTERS_ALWAYS * iterationMs;
   // Beside a peer that waits for somebody everybody is ahead: it must be ahead of all as well.
   const mayBe = (k: number): boolean =>

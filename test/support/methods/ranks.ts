@@ -56,6 +56,8 @@ function operatorsOf(job: TestJob, rank: number): RankOperators {
     createdNs: of((i, nth) => 1e6 * (begins[i]! + nth + lateMs(rank, i + 1, nth))),
     durationMs: Float32Array.from(of((i, nth) => stayMs(rank, i + 1, nth))),
     inputNumel: of((_, nth) => nth),
+    name: new Int32Array(count),
+    names: ["all_reduce"],
   };
   return {
     rank,
