@@ -17,8 +17,7 @@ export function addAgent(io: Io, program: Command, setStatus: (status: number) =
     .description(
       "with --server: reports the jobs of this machine to faultline serve; otherwise lists, dumps, watches, pauses or tests them",
     )
-    .addHelpText("after", EXAMPLES)
-    .exitOverride();
+    .addHelpText("after", EXAMPLES);
 
   // `faultline agent` alone: options of the group would take those of the other commands, so this is a command of its own.
   const live = agent.command("run", { isDefault: true });
@@ -47,8 +46,6 @@ export function addAgent(io: Io, program: Command, setStatus: (status: number) =
     .option("--memory <mb>", "memory limit for everything kept, in MB (default 512)", wholeNumber)
     .option("--json", "print one JSON document per line on stdout")
     .option("--quiet", "print nothing")
-    .option("--debug", "print the stack trace of an error")
-    .exitOverride()
     .action(async (flags: AgentFlags) => {
       if (flags.server === undefined) agent.outputHelp({ error: true });
       const { runAgentLive } = await import("./agent-live.ts");
@@ -177,9 +174,7 @@ function common(
       "where the rings are (default: FAULTLINE_DIR, or /dev/shm/faultline-<uid>)",
     )
     .option("--json", json)
-    .option("--quiet", "no remarks on stderr")
-    .option("--debug", "print the stack trace of an error")
-    .exitOverride();
+    .option("--quiet", "no remarks on stderr");
 }
 
 /** Which job, if there are several. */

@@ -1,5 +1,6 @@
 /** `faultline agent dump`: what this machine knows about a job, as files that `faultline diagnose` takes. */
 import { rmSync } from "node:fs";
+import { printJson } from "./output.ts";
 import { UserError } from "../base/errors.ts";
 import { count, harmless } from "../base/text.ts";
 import { defaultFolder, discover, type Found } from "../live/agent/rings/discover.ts";
@@ -41,12 +42,8 @@ export async function runAgentDump(io: Io, flags: DumpFlags): Promise<number> {
       3,
     );
   }
-  if (flags.json) {
-    const document = { schema: "faultline.dump/1", ...report, troubles };
-    io.out.write(`${JSON.stringify(document, null, 2)}\n`);
-  } else {
-    io.out.write(`${harmless(summary(report))}\n`);
-  }
+  if (flags.json) printJson(io, { schema: "faultline.dump/1", ...report, troubles });
+  else io.out.write(`${harmless(summary(report))}\n`);
   if (!flags.quiet) for (const line of troubles) io.err.write(`${harmless(line)}\n`);
   return 0;
 }

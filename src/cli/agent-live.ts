@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync, lstatSync } from "node:fs";
 import { hostname } from "node:os";
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
-import { UserError } from "../base/errors.ts";
+import { UserError, errorText } from "../base/errors.ts";
 import { count, harmless } from "../base/text.ts";
 import { defaultFolder } from "../live/agent/rings/discover.ts";
 import { fitName } from "../live/agent/names.ts";
@@ -155,8 +155,11 @@ export function contentOf(path: string, flag: string, most: number): string {
     if (statSync(path).size > most) throw new Error(`is larger than ${count(most, "byte")}`);
     return readFileSync(path, "utf8");
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new UserError(`${flag} ${path}: ${why}`, "give a file that this user can read", 3);
+    throw new UserError(
+      `${flag} ${path}: ${errorText(error)}`,
+      "give a file that this user can read",
+      3,
+    );
   }
 }
 

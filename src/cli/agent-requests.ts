@@ -1,5 +1,6 @@
 /** `faultline agent stacks`, `profile` and `validate`: what is asked of running processes. */
 import { closeSync } from "node:fs";
+import { printJson } from "./output.ts";
 import { UserError } from "../base/errors.ts";
 import { count, harmless } from "../base/text.ts";
 import {
@@ -129,10 +130,7 @@ function listFiles(
   files: readonly string[],
   lines: readonly string[],
 ): number {
-  if (flags.json)
-    io.out.write(
-      `${JSON.stringify({ schema: "faultline.answers/1", files, troubles: lines }, null, 2)}\n`,
-    );
+  if (flags.json) printJson(io, { schema: "faultline.answers/1", files, troubles: lines });
   else io.out.write(files.map((file) => `${harmless(file)}\n`).join(""));
   const all = files.length === 0 ? [...lines, "nothing was written"] : lines;
   if (!flags.quiet) for (const line of all) io.err.write(`${harmless(line)}\n`);

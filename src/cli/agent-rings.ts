@@ -1,5 +1,6 @@
 /** `faultline agent rings`: the rings on this machine. */
 import { closeSync } from "node:fs";
+import { printJson } from "./output.ts";
 import { harmless, thousands } from "../base/text.ts";
 import { defaultFolder, discover, type FoundRing, type Run } from "../live/agent/rings/discover.ts";
 import { lastOperator, type LastOperator } from "../live/agent/rings/last-operator.ts";
@@ -23,13 +24,8 @@ export function runAgentRings(io: Io, flags: RingsFlags): number {
   const { runs } = selectRuns(found, folder, { all: true });
   const described = runs.map((run) => describe(run, machine));
   if (flags.json) {
-    const document = {
-      schema: "faultline.rings/1",
-      folder,
-      runs: described,
-      troubles: found.troubles,
-    };
-    io.out.write(`${JSON.stringify(document, null, 2)}\n`);
+    const { troubles } = found;
+    printJson(io, { schema: "faultline.rings/1", folder, runs: described, troubles });
     return 0;
   }
   io.out.write(described.map(paragraph).join("\n"));

@@ -1,4 +1,5 @@
 /** `faultline agent trap` and `release`: holds the calls of running processes (Greyhound §4.3). */
+import { printJson } from "./output.ts";
 import { UserError } from "../base/errors.ts";
 import { count, harmless } from "../base/text.ts";
 import { heldBy, releaseTrap, setTrap, type Trouble } from "../live/agent/rings/control.ts";
@@ -81,7 +82,7 @@ function tell(
   words: () => string,
 ): void {
   const lines = troubles.map(({ ring, why }) => `${nameOf(ring)}: ${why}`);
-  if (json) io.out.write(`${JSON.stringify({ ...document, troubles: lines }, null, 2)}\n`);
+  if (json) printJson(io, { ...document, troubles: lines });
   else io.out.write(words());
   if (!quiet) for (const line of lines) io.err.write(`${harmless(line)}\n`);
 }

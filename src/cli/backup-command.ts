@@ -31,9 +31,7 @@ function common(command: Command): Command {
   return command
     .option("--data <dir>", "data folder (default ~/.local/share/faultline)")
     .option("--json", "print one JSON document on stdout, nothing else")
-    .option("--quiet", "print nothing")
-    .option("--debug", "print the stack trace of an error")
-    .exitOverride();
+    .option("--quiet", "print nothing");
 }
 
 const BACKUP_EXAMPLES = `

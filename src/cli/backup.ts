@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { printJson } from "./output.ts";
 import { UserError } from "../base/errors.ts";
 import { count, harmless } from "../base/text.ts";
 import { StoreInUse } from "../history/in-use.ts";
@@ -123,7 +124,7 @@ async function say(
   about: { readonly file: string; readonly stores: readonly string[]; readonly files: number },
 ): Promise<void> {
   const bytes = (await stat(about.file)).size;
-  if (json) io.out.write(`${JSON.stringify({ ...about, bytes }, null, 2)}\n`);
+  if (json) printJson(io, { ...about, bytes });
   else if (!quiet)
     io.out.write(
       `${harmless(about.file)}: ${about.stores.join(", ")} and ${count(about.files, "file")} of evidence, ${(bytes / 1e6).toFixed(1)} MB\nrestore it with: faultline restore --data FOLDER '${harmless(about.file)}'\n`,

@@ -30,9 +30,7 @@ export function addCollect(io: Io, program: Command, setStatus: (status: number)
     .requiredOption("--out <path>", "file name that ends in .tar.gz, or a new folder")
     .option("--json", "print one JSON document on stdout, nothing else")
     .option("--quiet", "no remarks on stderr")
-    .option("--debug", "print the stack trace of an error")
     .addHelpText("after", EXAMPLES)
-    .exitOverride()
     .action(async (flags: CollectFlags) => {
       const { runCollect } = await import("./collect.ts");
       setStatus(await runCollect(io, flags));

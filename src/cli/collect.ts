@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { constants, createGunzip } from "node:zlib";
+import { printJson } from "./output.ts";
 import { UserError } from "../base/errors.ts";
 import { readOwn } from "../base/own-files.ts";
 import { count, harmless } from "../base/text.ts";
@@ -92,8 +93,7 @@ function report(
   answered: number,
 ): void {
   if (json) {
-    const document = { schema: "faultline.collect/1", out, machines };
-    io.out.write(`${JSON.stringify(document, null, 2)}\n`);
+    printJson(io, { schema: "faultline.collect/1", out, machines });
     return;
   }
   const of = answered === machines.length ? "" : ` of ${machines.length}`;

@@ -9,7 +9,6 @@ export function addCompletion(io: Io, program: Command, setStatus: (status: numb
     .description("print a completion script for your shell")
     .addArgument(new Argument("<shell>").choices(["bash", "zsh", "fish"]))
     .addHelpText("after", EXAMPLES)
-    .exitOverride()
     .action(async (shell: Shell) => {
       const { completionScript } = await import("./completion.ts");
       io.out.write(completionScript(program, shell));

@@ -18,9 +18,7 @@ export function addDemo(io: Io, program: Command, setStatus: (status: number) =>
     )
     .option("--verbose", "print the log of the service")
     .addOption(new Option("--play <json>", "for its own child").hideHelp())
-    .option("--debug", "print the stack trace of an error")
     .addHelpText("after", EXAMPLES)
-    .exitOverride()
     .action(async (flags: DemoFlags) => {
       const { runDemo } = await import("./demo.ts");
       setStatus(await runDemo(io, flags, program.version() ?? ""));

@@ -1,7 +1,7 @@
 /** Creates the folder for the history, or says why not. */
 import { accessSync, constants, existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { UserError } from "../base/errors.ts";
+import { UserError, errorText } from "../base/errors.ts";
 
 /** Step by step: below /proc, where nothing can be made, Node's `recursive` tries for ever. */
 export function makeDataFolder(path: string): void {
@@ -12,9 +12,8 @@ export function makeDataFolder(path: string): void {
     if (!statSync(path).isDirectory()) throw new Error("it is a file");
     accessSync(path, constants.W_OK | constants.X_OK);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
     throw new UserError(
-      `${path} cannot be used as the data folder: ${why}`,
+      `${path} cannot be used as the data folder: ${errorText(error)}`,
       "give another --data FOLDER",
       2,
     );

@@ -3,6 +3,7 @@
  * service may compute for seconds, and the job must not stop meanwhile. Ends when its parent does.
  */
 import { randomInt } from "node:crypto";
+import { errorText } from "../base/errors.ts";
 import { Rehearsal } from "../live/fleet/rehearsal.ts";
 import { completeSpec, type ClusterSpec } from "../simulate/cluster/spec.ts";
 import type { Io } from "./io.ts";
@@ -92,7 +93,7 @@ export async function playDemoJob(
       try {
         boardIds.set(order.id, started.add(order.words).id);
       } catch (error) {
-        tell(error instanceof Error ? error.message : String(error));
+        tell(errorText(error));
       }
     } else if (order.do === "remove") started.remove(boardIds.get(order.id) ?? -1);
     else

@@ -1,4 +1,5 @@
 /** `faultline demo`: the service in this process, a simulated job and its agents in another. Everything ends with it. */
+import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -12,7 +13,6 @@ import { metricsServer } from "../live/fleet/simulated-prometheus.ts";
 import { readServeConfig } from "../live/service/config/config.ts";
 import { PORT } from "../live/service/config/config-schema.ts";
 import { simulate } from "../simulate/cluster/engine.ts";
-import { mayOpenBrowser, openBrowser } from "./demo-browser.ts";
 import { DemoJob } from "./demo-control.ts";
 import { startDemoEndpoint } from "./demo-endpoint.ts";
 import { makeDataFolder } from "./demo-folder.ts";
@@ -193,4 +193,28 @@ function isFree(port: number): Promise<boolean> {
     server.once("error", () => answer(false));
     server.listen(port, "127.0.0.1", () => server.close(() => answer(true)));
   });
+}
+
+/** Whether somebody can see a page that is opened here. */
+function mayOpenBrowser(
+  env: Readonly<Record<string, string | undefined>>,
+  platform: string,
+  isTerminal: boolean,
+): boolean {
+  if (!isTerminal || env["CI"] || env["SSH_CONNECTION"]) return false;
+  return platform === "darwin" || Boolean(env["DISPLAY"]) || Boolean(env["WAYLAND_DISPLAY"]);
+}
+
+/** A courtesy: whatever goes wrong, the address is on the terminal. */
+function openBrowser(url: string, platform: string): void {
+  try {
+    const child = spawn(platform === "darwin" ? "open" : "xdg-open", [url], {
+      stdio: "ignore",
+      detached: true,
+    });
+    child.on("error", () => undefined);
+    child.unref();
+  } catch {
+    // The address is printed.
+  }
 }

@@ -40,9 +40,7 @@ export function addDiagnose(io: Io, program: Command, setStatus: (status: number
     )
     .option("--quiet", "no progress and no remarks on stderr")
     .option("--exit-code", "exit with 10 when something is wrong")
-    .option("--debug", "print the stack trace of an error")
     .addHelpText("after", EXAMPLES)
-    .exitOverride()
     .action(async (paths: string[], flags: DiagnoseFlags) => {
       const { runDiagnose } = await import("./diagnose.ts");
       setStatus(await runDiagnose(io, paths, flags));

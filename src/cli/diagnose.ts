@@ -1,7 +1,4 @@
 /** `faultline diagnose`: reads a job's files, prints the verdict, writes the report. */
-import { join } from "node:path";
-import pico from "picocolors";
-import { harmless } from "../base/text.ts";
 import { parseLogStore, readLogStore } from "../history/log-store-file.ts";
 import { logKnowledge } from "../pipeline/logs.ts";
 import type { Env, Job } from "../model/job.ts";
@@ -16,7 +13,7 @@ import { renderTerminal } from "../report/terminal.ts";
 import { judge as judgeTraces } from "../methods/traces/regression-method.ts";
 import { profileRun } from "../methods/traces/profile-run.ts";
 import { timelinePicture } from "../methods/traces/pictures/timeline.ts";
-import { FOUND_SOMETHING, remarkUnread, screenWidth, wantsColour, writeReport } from "./output.ts";
+import { FOUND_SOMETHING, printAnswer, remarkUnread, writeReport } from "./output.ts";
 import { progressEnv } from "./progress.ts";
 import type { Io } from "./io.ts";
 
@@ -51,6 +48,7 @@ export async function runDiagnose(
     ...(pattern === undefined ? {} : { pattern }),
   };
   const { job, verdict, unrecognised } = await diagnose(options, env).finally(done);
+  const document = JSON.stringify(verdict, null, 2);
 
   let ticket = "";
   if (flags.out !== undefined || flags.markdown) {
@@ -63,22 +61,17 @@ export async function runDiagnose(
     if (flags.out !== undefined) {
       const { renderHtml } = await import("../report/html/html.ts");
       const page = renderHtml(job, verdict, traces, machines, picture);
-      await writeReport(flags.out, JSON.stringify(verdict, null, 2), page, {
+      await writeReport(flags.out, document, page, {
         "picture.json": `${pictureJson(picture)}\n`,
         "ticket.md": ticket,
       });
     }
   }
-  if (flags.json) {
-    io.out.write(`${JSON.stringify(verdict, null, 2)}\n`);
-  } else if (flags.markdown) {
-    io.out.write(ticket);
-  } else {
-    const colours = pico.createColors(wantsColour(io));
-    io.out.write(`${renderTerminal(verdict, colours, screenWidth(io), ownWords(job, verdict))}\n`);
-    if (flags.out !== undefined)
-      io.out.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
-  }
+  if (flags.markdown) io.out.write(ticket);
+  else
+    printAnswer(io, flags, document, (colours, width) =>
+      renderTerminal(verdict, colours, width, ownWords(job, verdict)),
+    );
   if (!flags.quiet) remarkUnread(io, unrecognised);
   const wrong = verdict.kind !== "healthy" && verdict.kind !== "undetermined";
   return flags.exitCode && wrong ? FOUND_SOMETHING : 0;

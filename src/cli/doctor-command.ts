@@ -28,9 +28,7 @@ export function addDoctor(io: Io, program: Command, setStatus: (status: number) 
     .option("--json", "print one JSON document on stdout, nothing else")
     .option("--quiet", "print only what is wrong")
     .option("--exit-code", "exit with 10 when something is broken")
-    .option("--debug", "print the stack trace of an error")
     .addHelpText("after", EXAMPLES)
-    .exitOverride()
     .action(async (options: DoctorFlags) => {
       // A copy: settings are put into the same object, and the command line goes over them.
       const given = { ...options };

@@ -6,8 +6,7 @@ import type { Io } from "./io.ts";
 export function addEval(io: Io, program: Command, setStatus: (status: number) => void): void {
   const group = program
     .command("eval")
-    .description("how right the verdicts were, by what people said of them")
-    .exitOverride();
+    .description("how right the verdicts were, by what people said of them");
   group
     .command("site")
     .description("judged verdicts of a service: right or wrong, by kind and by confidence")
@@ -17,9 +16,7 @@ export function addEval(io: Io, program: Command, setStatus: (status: number) =>
     .option("--labels <file>", "write judged incidents as labels for machines train --labels")
     .option("--json", "print one JSON document on stdout, nothing else")
     .option("--quiet", "no remarks on stderr")
-    .option("--debug", "print the stack trace of an error")
     .addHelpText("after", EXAMPLES)
-    .exitOverride()
     .action(async (flags: EvalSiteFlags) => {
       const { runEvalSite } = await import("./eval-site.ts");
       setStatus(await runEvalSite(io, flags));

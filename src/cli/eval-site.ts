@@ -17,7 +17,7 @@ import { handlingsOf } from "../live/service/workflow/deeds.ts";
 import type { SiteLabels, SiteReport } from "../model/site.ts";
 import { renderSiteTerminal } from "../report/site-terminal.ts";
 import { askService } from "./ask-service.ts";
-import { wantsColour } from "./output.ts";
+import { printJson, wantsColour } from "./output.ts";
 import type { Io } from "./io.ts";
 
 export interface EvalSiteFlags {
@@ -45,7 +45,7 @@ export async function runEvalSite(io: Io, flags: EvalSiteFlags): Promise<number>
           "faultline.site/1",
           flags.tokenFile,
         );
-  if (flags.json) io.out.write(`${JSON.stringify(report, null, 2)}\n`);
+  if (flags.json) printJson(io, report);
   else io.out.write(`${renderSiteTerminal(report, pico.createColors(wantsColour(io)))}\n`);
   return 0;
 }

@@ -10,7 +10,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { UserError } from "../base/errors.ts";
+import { UserError, errorText } from "../base/errors.ts";
 import type { Output, Writer } from "../simulate/emit/emitter.ts";
 
 const BUFFER_BYTES = 1 << 18;
@@ -27,8 +27,10 @@ export function folderOutput(folder: string): Output {
         mkdirSync(dirname(file), { recursive: true });
         return bufferedWriter(openSync(file, "w"));
       } catch (error) {
-        const why = error instanceof Error ? error.message : String(error);
-        throw new UserError(`cannot write ${file}: ${why}`, "give --out a writable folder");
+        throw new UserError(
+          `cannot write ${file}: ${errorText(error)}`,
+          "give --out a writable folder",
+        );
       }
     },
   };

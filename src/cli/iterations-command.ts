@@ -18,9 +18,7 @@ export function addIterations(io: Io, program: Command, setStatus: (status: numb
     .option("--out <dir>", "write report.html (with a plot) and verdict.json into this folder")
     .option("--quiet", "no progress and no remarks on stderr")
     .option("--exit-code", "exit with 10 when a lasting slowdown was found")
-    .option("--debug", "print the stack trace of an error")
     .addHelpText("after", EXAMPLES)
-    .exitOverride()
     .action(async (paths: string[], flags: IterationsFlags) => {
       const { runIterations } = await import("./iterations.ts");
       setStatus(await runIterations(io, paths, flags));

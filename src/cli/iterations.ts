@@ -1,12 +1,10 @@
 /** `faultline iterations`: when a job became slow, from its logs, tables or operators. */
-import { join } from "node:path";
-import pico from "picocolors";
 import { UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import { readJob } from "../pipeline/diagnose.ts";
 import { iterationsDocument } from "../report/iterations-document.ts";
 import { renderIterationsTerminal } from "../report/iterations-terminal.ts";
-import { FOUND_SOMETHING, remarkUnread, screenWidth, wantsColour, writeReport } from "./output.ts";
+import { FOUND_SOMETHING, printAnswer, remarkUnread, writeReport } from "./output.ts";
 import type { TrackedSeries } from "../model/series.ts";
 import { progressEnv } from "./progress.ts";
 import type { Io } from "./io.ts";
@@ -42,15 +40,10 @@ export async function runIterations(
     const { renderIterationsPage } = await import("../report/html/iterations-page.ts");
     await writeReport(flags.out, document, renderIterationsPage(tracked, "Iteration times"));
   }
-  if (flags.json) io.out.write(`${document}\n`);
-  else {
-    const colours = pico.createColors(wantsColour(io));
-    const text = renderIterationsTerminal(tracked, missing, colours, screenWidth(io));
-    io.out.write(`${text}\n`);
-    if (flags.explain) io.out.write(explained(tracked));
-    if (flags.out !== undefined)
-      io.out.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
-  }
+  printAnswer(io, flags, document, (colours, width) => {
+    const text = renderIterationsTerminal(tracked, missing, colours, width);
+    return flags.explain ? `${text}\n${explained(tracked)}` : text;
+  });
   if (!flags.quiet) remarkUnread(io, unrecognised);
   const isSlow = tracked.some(({ episodes }) =>
     episodes.some(({ type }) => type === "degradation"),
@@ -72,7 +65,7 @@ function explained(tracked: readonly TrackedSeries[]): string {
   const rest = tracked.length - MOST_EXPLAINED;
   const more = rest > 0 ? [`and ${rest} more series`] : [];
   const all = ["how it was read", ...lines.map((line) => `  ${line}`), ...more];
-  return `${all.map(harmless).join("\n")}\n`;
+  return all.map(harmless).join("\n");
 }
 
 const MOST_EXPLAINED = 8;

@@ -22,9 +22,7 @@ export function addLogs(io: Io, program: Command, setStatus: (status: number) =>
     .option("--out <dir>", "write report.html (with a timeline) and verdict.json into this folder")
     .option("--quiet", "no progress and no remarks on stderr")
     .option("--exit-code", "exit with 10 when a line indicates a failure")
-    .option("--debug", "print the stack trace of an error")
     .addHelpText("after", EXAMPLES)
-    .exitOverride()
     .action(async (paths: string[], flags: LogsFlags) => {
       const { runLogs } = await import("./logs.ts");
       setStatus(await runLogs(io, paths, flags));
@@ -36,9 +34,7 @@ export function addLogs(io: Io, program: Command, setStatus: (status: number) =>
       .description(description)
       .option("--store <file>", "JSON file to keep it in (created if missing)")
       .option("--json", "print one JSON document on stdout, nothing else")
-      .option("--quiet", "no progress on stderr")
-      .option("--debug", "print the stack trace of an error")
-      .exitOverride();
+      .option("--quiet", "no progress on stderr");
   ofLogs(
     "learn",
     "remember what healthy jobs log, so that the same lines elsewhere count as normal",

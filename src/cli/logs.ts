@@ -1,7 +1,7 @@
 /** `faultline logs`: what do the logs say, and what is remembered about them. */
 import { readFile, writeFile } from "node:fs/promises";
-import { basename, join, resolve } from "node:path";
-import pico from "picocolors";
+import { basename, resolve } from "node:path";
+import { jsonOf } from "../base/json.ts";
 import { UserError } from "../base/errors.ts";
 import { count, harmless } from "../base/text.ts";
 import {
@@ -23,7 +23,7 @@ import type { FaultRecord } from "../model/fault-record.ts";
 import { EMPTY_STORE, type LogStore } from "../model/log-store.ts";
 import { logsDocument } from "../report/logs-document.ts";
 import { renderLogsTerminal } from "../report/logs-terminal.ts";
-import { FOUND_SOMETHING, screenWidth, wantsColour, writeReport } from "./output.ts";
+import { FOUND_SOMETHING, printAnswer, printJson, writeReport } from "./output.ts";
 import { progressEnv } from "./progress.ts";
 import type { Io } from "./io.ts";
 
@@ -55,13 +55,7 @@ export async function runLogs(io: Io, paths: readonly string[], flags: LogsFlags
     const { renderLogsPage } = await import("../report/html/logs-page.ts");
     await writeReport(flags.out, document, renderLogsPage(report));
   }
-  if (flags.json) io.out.write(`${document}\n`);
-  else {
-    const colours = pico.createColors(wantsColour(io));
-    io.out.write(`${renderLogsTerminal(report, colours, screenWidth(io))}\n`);
-    if (flags.out !== undefined)
-      io.out.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
-  }
+  printAnswer(io, flags, document, (colours, width) => renderLogsTerminal(report, colours, width));
   const isWrong = report.cause !== null || report.indicating.length > 0;
   return flags.exitCode && isWrong ? FOUND_SOMETHING : 0;
 }
@@ -110,7 +104,7 @@ export async function runLogsLearn(
       return learnt(sum, resolve(path), events);
     }, known),
   );
-  if (flags.json) say(io, { schema: "faultline.logs-learn/1", store: file, jobs, refused });
+  if (flags.json) printJson(io, { schema: "faultline.logs-learn/1", store: file, jobs, refused });
   else {
     for (const { job, events, fresh } of jobs)
       io.out.write(`learnt ${harmless(job)}: ${count(events, "event")}, ${fresh} of them new\n`);
@@ -150,7 +144,8 @@ export async function runLogsVote(
   const all = whole(store);
   const record = recordsOf(all).find((one) => one.id === id)!;
   const { confirmed, disputed } = all.votes[id]!;
-  if (flags.json) say(io, { schema: "faultline.logs-vote/1", id, confirmed, disputed, record });
+  if (flags.json)
+    printJson(io, { schema: "faultline.logs-vote/1", id, confirmed, disputed, record });
   else
     io.out.write(
       `${harmless(id)}: confirmed ${confirmed}, disputed ${disputed}; its certainty is now ${record.certainty.toFixed(2)}\n`,
@@ -169,15 +164,11 @@ export interface PatternFlags {
 }
 
 function recordOfReport(text: string, file: string, flags: PatternFlags): FaultRecord {
-  let report: {
-    schema?: string;
-    indicating?: { text?: string; template?: string }[];
-  };
-  try {
-    report = JSON.parse(text) as typeof report;
-  } catch {
+  const report = jsonOf(text) as
+    | { schema?: string; indicating?: { text?: string; template?: string }[] }
+    | undefined;
+  if (report === undefined)
     throw new UserError(`${file} is not JSON`, "give the verdict.json of faultline logs --out", 3);
-  }
   if (report.schema !== "faultline.logs/1")
     throw new UserError(`${file} is not a report of faultline logs`, "give its verdict.json", 3);
   const place = (flags.line ?? 1) - 1;
@@ -259,7 +250,11 @@ export async function runLogsImport(io: Io, source: string, flags: StoreFlags): 
   });
   const said = `${count(given.records.length, "record")}, ${count(Object.keys(given.normal).length, "normal event")} and ${count(Object.keys(given.votes).length, "vote")} imported`;
   if (flags.json)
-    say(io, { schema: "faultline.logs-import/1", store: file, records: given.records.length });
+    printJson(io, {
+      schema: "faultline.logs-import/1",
+      store: file,
+      records: given.records.length,
+    });
   else io.out.write(`${said} into ${harmless(file)}\n`);
   return 0;
 }
@@ -279,7 +274,8 @@ export async function runLogsForget(io: Io, what: string, flags: StoreFlags): Pr
     said = [...jobs, ...given.map(({ id, from }) => `import ${id} from ${from}`)];
     return rest;
   });
-  if (flags.json) say(io, { schema: "faultline.logs-forget/1", store: file, forgotten: said });
+  if (flags.json)
+    printJson(io, { schema: "faultline.logs-forget/1", store: file, forgotten: said });
   else for (const one of said) io.out.write(`forgotten: ${harmless(one)}\n`);
   return 0;
 }
@@ -302,8 +298,4 @@ async function textOf(file: string): Promise<string> {
   } catch (error) {
     throw new UserError(`cannot read ${file}: ${(error as Error).message}`, "check the path", 3);
   }
-}
-
-function say(io: Io, document: unknown): void {
-  io.out.write(`${JSON.stringify(document, null, 2)}\n`);
 }

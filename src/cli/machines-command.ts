@@ -62,9 +62,7 @@ export function addMachines(io: Io, program: Command, setStatus: (status: number
     .option("--out <dir>", "write report.html (with plots) and verdict.json into this folder")
     .option("--quiet", "no progress and no remarks on stderr")
     .option("--exit-code", "exit with 10 when a machine is faulty")
-    .option("--debug", "print the stack trace of an error")
     .addHelpText("after", EXAMPLES)
-    .exitOverride()
     .action(async (paths: string[], flags: MachinesFlags) => {
       const { runMachines } = await import("./machines.ts");
       setStatus(await runMachines(io, paths, flags));
@@ -85,8 +83,6 @@ export function addMachines(io: Io, program: Command, setStatus: (status: number
     .option("--seed <n>", "same seed, same models (default 1)", wholeNumber)
     .option("--batches <n>", "training batches per model (default 16000)", wholeNumber)
     .option("--quiet", "no progress on stderr")
-    .option("--debug", "print the stack trace of an error")
-    .exitOverride()
     .action(async (paths: string[], _: TrainFlags, command: Command) => {
       const { runTrain } = await import("./machines-train.ts");
       // `machines` has --models and --job as well, and the first command that knows an option takes it.

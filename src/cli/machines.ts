@@ -1,9 +1,7 @@
 /** `faultline machines`: which machine is going bad, from monitoring metrics. */
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import pico from "picocolors";
-import { UserError } from "../base/errors.ts";
+import { UserError, errorText } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import {
   type MachinesAnswer,
@@ -21,7 +19,7 @@ import { renderExplanation } from "../report/machine-explanation.ts";
 import { machinesDocument, timeText } from "../report/machines-document.ts";
 import { renderMachinesTerminal } from "../report/machines-terminal.ts";
 import type { Env } from "../model/job.ts";
-import { FOUND_SOMETHING, remarkUnread, screenWidth, wantsColour, writeReport } from "./output.ts";
+import { FOUND_SOMETHING, printAnswer, remarkUnread, writeReport } from "./output.ts";
 import { progressEnv } from "./progress.ts";
 import type { Io } from "./io.ts";
 
@@ -112,9 +110,8 @@ async function optionsOf(flags: MachinesFlags): Promise<MachinesOptions> {
 
 function cannotRead(path: string): (error: unknown) => never {
   return (error) => {
-    const why = error instanceof Error ? error.message : String(error);
     throw new UserError(
-      `cannot read ${path}: ${why}`,
+      `cannot read ${path}: ${errorText(error)}`,
       "give a file written by faultline machines train",
       3,
     );
@@ -171,16 +168,12 @@ async function show(
     const page = renderMachinesPage(report, pictures);
     await writeReport(flags.out, JSON.stringify(document, null, 2), page);
   }
-  if (flags.json) {
-    // A line each where there are several.
-    io.out.write(`${JSON.stringify(document, null, flags.watch ? 0 : 2)}\n`);
-    return;
-  }
-  const colours = pico.createColors(wantsColour(io));
-  if (explanation) io.out.write(`${renderExplanation(explanation, colours, screenWidth(io))}\n\n`);
-  io.out.write(`${renderMachinesTerminal(report, colours, screenWidth(io), first)}\n`);
-  if (flags.out !== undefined)
-    io.out.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
+  // A line each where there are several.
+  const text = JSON.stringify(document, null, flags.watch ? 0 : 2);
+  printAnswer(io, flags, text, (colours, width) => {
+    const words = renderMachinesTerminal(report, colours, width, first);
+    return explanation ? `${renderExplanation(explanation, colours, width)}\n\n${words}` : words;
+  });
 }
 
 /** Checks at intervals. A failed check is reported and the next one made: the server may come back. */

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
-import { UserError } from "../base/errors.ts";
+import { UserError, errorText } from "../base/errors.ts";
 import { bufferHistory } from "../history/buffered-history.ts";
 import type { History } from "../history/history.ts";
 import { openClickHouseHistory } from "../history/clickhouse-history.ts";
@@ -64,9 +64,8 @@ export async function openService(
   if (ready === null) throw faults[0]!;
   const { signIn, auth, jobFiles, fabric, machines } = ready;
   await mkdir(config.dataFolder, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
-    const why = error instanceof Error ? error.message : String(error);
     throw new UserError(
-      `cannot create ${config.dataFolder}: ${why}`,
+      `cannot create ${config.dataFolder}: ${errorText(error)}`,
       "give another --data FOLDER",
       2,
     );

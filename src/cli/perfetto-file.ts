@@ -5,7 +5,7 @@ import { dirname, resolve, sep } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
-import { UserError } from "../base/errors.ts";
+import { UserError, errorText } from "../base/errors.ts";
 import { count, harmless, rankWords, ranges } from "../base/text.ts";
 import type { Rank } from "../model/ids.ts";
 import type { RankKernels } from "../model/kernels.ts";
@@ -45,8 +45,7 @@ export async function writePerfetto(
     if (file.endsWith(".gz")) await pipeline(pieces, createGzip({ level: 1 }), out);
     else await pipeline(pieces, out);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new UserError(`cannot write ${file}: ${why}`, HINT);
+    throw new UserError(`cannot write ${file}: ${errorText(error)}`, HINT);
   }
 }
 

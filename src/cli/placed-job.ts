@@ -1,4 +1,5 @@
 /** A job and its faults from command-line options, or from a JSON file in the terms of model/mitigation.ts. */
+import { fieldsOf, jsonOf } from "../base/json.ts";
 import { UserError } from "../base/errors.ts";
 import type { PlacedJob, Slot, SlowLink } from "../model/mitigation.ts";
 
@@ -111,19 +112,15 @@ function withFaults(
 
 /** Numbers are checked by the planner; here only that the words are there. */
 function fromFile(text: string, path: string): PlacedJob {
-  let given: unknown;
-  try {
-    given = JSON.parse(text);
-  } catch {
-    throw new UserError(`${path} is not JSON`, HINT, 3);
-  }
-  const job = record(given);
+  const given = jsonOf(text);
+  if (given === undefined) throw new UserError(`${path} is not JSON`, HINT, 3);
+  const job = fieldsOf(given);
   if (!job) throw new UserError(`${path} is not a JSON object`, HINT, 3);
   const nodes = job["nodes"];
   if (!Array.isArray(nodes)) throw new UserError(`${path}: nodes must be a list`, HINT, 3);
   const slots = nodes.map((node: unknown, i): Slot => {
     if (typeof node === "string") return { name: node, machine: node, compute: 1, network: 1 };
-    const { name, machine, compute = 1, network = 1 } = record(node) ?? {};
+    const { name, machine, compute = 1, network = 1 } = fieldsOf(node) ?? {};
     if (typeof name !== "string" || typeof compute !== "number" || typeof network !== "number")
       throw new UserError(
         `${path}: node ${i} needs a name (and factors that are numbers)`,
@@ -137,7 +134,7 @@ function fromFile(text: string, path: string): PlacedJob {
   if (indexOf.size < slots.length)
     throw new UserError(`${path}: two nodes have the same name`, "give each node its own name", 3);
   const links = list(job["links"] ?? [], path, "links").map((link, i): SlowLink => {
-    const { between, factor } = record(link) ?? {};
+    const { between, factor } = fieldsOf(link) ?? {};
     const ends = Array.isArray(between) ? between.map((end) => indexOf.get(String(end))) : [];
     if (ends.length !== 2 || ends.includes(undefined) || typeof factor !== "number")
       throw new UserError(
@@ -195,10 +192,4 @@ function numbers(value: unknown, length: number, path: string, name: string): nu
 function list(value: unknown, path: string, name: string): unknown[] {
   if (!Array.isArray(value)) throw new UserError(`${path}: ${name} must be a list`, HINT, 3);
   return value as unknown[];
-}
-
-function record(value: unknown): Readonly<Record<string, unknown>> | null {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as Readonly<Record<string, unknown>>)
-    : null;
 }

@@ -11,8 +11,7 @@ export function addPlan(io: Io, program: Command, setStatus: (status: number) =>
   const plan = program
     .command("plan")
     .description("what to do about it: micro-batches, topology, and when to restart")
-    .addHelpText("after", EXAMPLES)
-    .exitOverride();
+    .addHelpText("after", EXAMPLES);
 
   plan
     .command("microbatches")
@@ -32,8 +31,6 @@ export function addPlan(io: Io, program: Command, setStatus: (status: number) =>
     .option("--json", "print one JSON document on stdout, nothing else")
     .option("--out <dir>", "write report.html and verdict.json there")
     .option("--quiet", "no remarks on stderr")
-    .option("--debug", "print the stack trace of an error")
-    .exitOverride()
     .action(async (flags: MicroBatchFlags) => {
       const { runPlanMicroBatches } = await import("./plan.ts");
       setStatus(await runPlanMicroBatches(io, flags));
@@ -46,9 +43,7 @@ export function addPlan(io: Io, program: Command, setStatus: (status: number) =>
     .option("--json", "print one JSON document on stdout, nothing else")
     .option("--out <dir>", "write report.html and verdict.json there")
     .option("--quiet", "no remarks on stderr")
-    .option("--debug", "print the stack trace of an error")
     .addHelpText("after", TOPOLOGY_HELP)
-    .exitOverride()
     .action(async (flags: TopologyFlags) => {
       const { runPlanTopology } = await import("./plan.ts");
       setStatus(await runPlanTopology(io, flags));
@@ -79,9 +74,7 @@ export function addPlan(io: Io, program: Command, setStatus: (status: number) =>
     .option("--json", "print one JSON document on stdout, nothing else")
     .option("--out <dir>", "write report.html and verdict.json there")
     .option("--quiet", "no progress on stderr")
-    .option("--debug", "print the stack trace of an error")
     .addHelpText("after", MITIGATION_HELP)
-    .exitOverride()
     .action(async (paths: string[], flags: MitigationFlags) => {
       const { runPlanMitigation } = await import("./plan.ts");
       setStatus(await runPlanMitigation(io, paths, flags));
@@ -109,8 +102,6 @@ export function addPlan(io: Io, program: Command, setStatus: (status: number) =>
     .option("--token-env <name>", "environment variable with the token that clients must send")
     .option("--json", "print each change as one line of JSON on stdout")
     .option("--quiet", "no remarks on stderr")
-    .option("--debug", "print the stack trace of an error")
-    .exitOverride()
     .action(async (flags: PlanServeFlags) => {
       const { runPlanServe } = await import("./plan-serve.ts");
       setStatus(await runPlanServe(io, flags));

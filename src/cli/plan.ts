@@ -1,6 +1,6 @@
 /** `faultline plan microbatches|topology|mitigation`: what to do about a slow device, computed. */
 import { readFile } from "node:fs/promises";
-import { UserError } from "../base/errors.ts";
+import { UserError, errorText } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import { isPlan, planForVerdict } from "../mitigate/from-verdict.ts";
 import { allocateMicroBatches } from "../mitigate/microbatches.ts";
@@ -157,8 +157,7 @@ async function readPlaced(flags: PlacedFlags): Promise<PlacedJob> {
   try {
     text = await readFile(flags.file, "utf8");
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new UserError(`cannot read ${flags.file}: ${why}`, "give a JSON file", 3);
+    throw new UserError(`cannot read ${flags.file}: ${errorText(error)}`, "give a JSON file", 3);
   }
   return placedJob(flags, text);
 }

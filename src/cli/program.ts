@@ -1,7 +1,7 @@
 /** The command line: arguments in, exit status out. Only main.ts knows the process. */
 import { Command, CommanderError } from "commander";
 import { BUILT } from "../base/built.ts";
-import { UserError } from "../base/errors.ts";
+import { errorText, UserError } from "../base/errors.ts";
 import { harmless } from "../base/text.ts";
 import { addAgent } from "./agent-command.ts";
 import { addBackup, addRestore } from "./backup-command.ts";
@@ -18,7 +18,7 @@ import { addMachines } from "./machines-command.ts";
 import { addPlan } from "./plan-command.ts";
 import { addServe } from "./serve-command.ts";
 import { addSimulate } from "./simulate-command.ts";
-import { applySettings } from "./settings.ts";
+import { applySettings, commandsOf } from "./settings.ts";
 import { addTrace } from "./trace-command.ts";
 
 const USAGE_ERROR = 2;
@@ -50,7 +50,6 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
       "Finds which GPU, machine, link or line of code makes a training job hang, crash or crawl, why, and what to do.",
     )
     .version(BUILT.version, "-V, --version", "version, commit and the formats it reads")
-    .option("--debug", "print the stack trace of an error")
     .configureOutput({
       writeOut: (text) => io.out.write(text),
       writeErr: (text) => io.err.write(text),
@@ -58,6 +57,8 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
     })
     .exitOverride();
   for (const add of COMMANDS) add(io, program, (result) => (status = result));
+  for (const command of [program, ...commandsOf(program).values()])
+    command.option("--debug", "print the stack trace of an error");
 
   if (argv.length === 0) {
     program.outputHelp();
@@ -93,7 +94,6 @@ function report(io: Io, error: unknown, debug: boolean): number {
     io.err.write(`faultline: ${harmless(error.message)}; ${harmless(error.hint)}\n`);
     return error.exitCode;
   }
-  const why = error instanceof Error ? error.message : String(error);
-  io.err.write(`faultline: ${harmless(why)}; run again with --debug and report it\n`);
+  io.err.write(`faultline: ${harmless(errorText(error))}; run again with --debug and report it\n`);
   return 1;
 }

@@ -8,6 +8,7 @@ import { dirname, join, resolve } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
+import { printJson } from "./output.ts";
 import { errorText, UserError } from "../base/errors.ts";
 import { count, harmless } from "../base/text.ts";
 import { openLocalHistory } from "../history/local-history.ts";
@@ -38,10 +39,8 @@ export async function runRestore(io: Io, file: string, flags: RestoreFlags): Pro
     for (const part of PARTS)
       if (existsSync(join(draft, part))) await rename(join(draft, part), join(folder, part));
     await rm(draft, { recursive: true });
-    if (flags.json) {
-      const about = { schema: "faultline.restore/1", data: folder, made, files };
-      io.out.write(`${JSON.stringify(about, null, 2)}\n`);
-    } else if (!flags.quiet)
+    if (flags.json) printJson(io, { schema: "faultline.restore/1", data: folder, made, files });
+    else if (!flags.quiet)
       io.out.write(
         `${harmless(folder)}: restored ${count(files, "file")} of ${harmless(made)}; start it with: faultline serve --data '${harmless(folder)}'\n`,
       );

@@ -35,9 +35,7 @@ export function addServe(io: Io, program: Command, setStatus: (status: number) =
     .option("--insecure", "listen beyond loopback without tokens: anyone may read and send")
     .option("--json", "print one JSON document per line on stdout")
     .option("--quiet", "no remarks on stderr")
-    .option("--debug", "print the stack trace of an error")
     .addHelpText("after", EXAMPLES)
-    .exitOverride()
     .action(async (flags: ServeCliFlags) => {
       const { runServe } = await import("./serve.ts");
       setStatus(await runServe(io, flags, program.version() ?? ""));

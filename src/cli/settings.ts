@@ -5,6 +5,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { CommanderError, type Command, type Option } from "commander";
+import { fieldsOf } from "../base/json.ts";
 import { errorText, UserError } from "../base/errors.ts";
 import type { Io } from "./io.ts";
 
@@ -85,11 +86,11 @@ function readConfig(file: string): Config {
 }
 
 function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return fieldsOf(value) !== null;
 }
 
 /** Commands by the words that call them: "diagnose", "agent run". Groups, which do nothing themselves, are left out. */
-function commandsOf(program: Command): Map<string, Command> {
+export function commandsOf(program: Command): Map<string, Command> {
   const found = new Map<string, Command>();
   const visit = (command: Command, words: readonly string[]): void => {
     if (words.length > 0 && optionsOf(command).length > 0) found.set(words.join(" "), command);

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { readFileSync } from "node:fs";
+import { jsonOf } from "../base/json.ts";
 import { UserError } from "../base/errors.ts";
 import { thisMachine } from "../live/agent/process-state.ts";
 import { ringNode } from "../live/agent/ring-node.ts";
@@ -80,12 +81,7 @@ function machinesOf(json: string): { machine: string; folder: string }[] {
     "use --agents N",
     2,
   );
-  let value: unknown;
-  try {
-    value = JSON.parse(json);
-  } catch {
-    throw wrong;
-  }
+  const value = jsonOf(json);
   if (!Array.isArray(value)) throw wrong;
   return value.map((one: { machine?: unknown; folder?: unknown } | null) => {
     const { machine, folder } = one ?? {};

@@ -63,9 +63,7 @@ export function addSimulate(io: Io, program: Command, setStatus: (status: number
     .addOption(new Option("--agents-of <json>").hideHelp())
     .option("--json", "print one JSON document on stdout, nothing else")
     .option("--quiet", "no progress on stderr")
-    .option("--debug", "print the stack trace of an error")
     .addHelpText("after", EXAMPLES)
-    .exitOverride()
     .action(async (flags: SimulateFlags & Partial<SimulateLiveFlags & SharedAgentsFlags>) => {
       if (flags.live !== undefined && flags.agentsOf !== undefined) {
         const { runSharedAgents } = await import("./simulate-agents.ts");

@@ -25,9 +25,7 @@ export function addTrace(io: Io, program: Command, setStatus: (status: number) =
     )
     .option("--quiet", "no progress and no remarks on stderr")
     .option("--exit-code", "exit with 10 when a regression was found")
-    .option("--debug", "print the stack trace of an error")
     .addHelpText("after", EXAMPLES)
-    .exitOverride()
     .action(async (paths: string[], flags: TraceFlags) => {
       const { runTrace } = await import("./trace.ts");
       setStatus(await runTrace(io, paths, flags));
@@ -40,8 +38,6 @@ export function addTrace(io: Io, program: Command, setStatus: (status: number) =
     .option("--family <name>", "model family, if the store holds several")
     .option("--json", "print one JSON document on stdout, nothing else")
     .option("--quiet", "no progress on stderr")
-    .option("--debug", "print the stack trace of an error")
-    .exitOverride()
     .action(async (paths: string[], _: LearnFlags, command: Command) => {
       const { runLearn } = await import("./trace.ts");
       // Options of both: `trace` has --store as well, and the first command that knows an option takes it.

@@ -1,5 +1,4 @@
 /** `faultline trace`: the five metrics of kernel timelines, and regressions against healthy runs. */
-import { join } from "node:path";
 import pico from "picocolors";
 import { UserError } from "../base/errors.ts";
 import { count, harmless } from "../base/text.ts";
@@ -12,7 +11,7 @@ import { kernelClocks } from "../methods/traces/kernel-clocks.ts";
 import { ranked as rankedTraces } from "../methods/traces/profile-run.ts";
 import { readHealthyRuns, readRun } from "../pipeline/traces.ts";
 import { timelinePicture } from "../methods/traces/pictures/timeline.ts";
-import { FOUND_SOMETHING, remarkUnread, screenWidth, wantsColour, writeReport } from "./output.ts";
+import { FOUND_SOMETHING, printAnswer, printJson, remarkUnread, writeReport } from "./output.ts";
 import { perfettoWords, refuseInput, writePerfetto } from "./perfetto-file.ts";
 import { progressEnv } from "./progress.ts";
 import type { Io } from "./io.ts";
@@ -67,15 +66,9 @@ export async function runTrace(
   }
   if (flags.perfetto !== undefined && clocks)
     await writePerfetto(flags.perfetto, rankedTraces(kernels), clocks);
-  if (flags.json) io.out.write(`${document}\n`);
-  else {
-    const colours = pico.createColors(wantsColour(io));
-    io.out.write(`${renderTraceTerminal(report, colours, screenWidth(io))}\n`);
-    if (flags.out !== undefined)
-      io.out.write(`report: ${harmless(join(flags.out, "report.html"))}\n`);
-    if (flags.perfetto !== undefined && clocks)
-      io.out.write(`${perfettoWords(flags.perfetto, clocks)}\n`);
-  }
+  printAnswer(io, flags, document, (colours, width) => renderTraceTerminal(report, colours, width));
+  if (!flags.json && flags.perfetto !== undefined && clocks)
+    io.out.write(`${perfettoWords(flags.perfetto, clocks)}\n`);
   if (!flags.quiet) remarkUnread(io, unrecognised);
   return flags.exitCode && regressions.length > 0 ? FOUND_SOMETHING : 0;
 }
@@ -124,8 +117,7 @@ export async function runLearn(
     learnt.push({ key, source: run.source, ranks: run.ranks.length, runs: kept.length });
   }
   if (flags.json) {
-    const document = { schema: "faultline.trace-learn/1", store: flags.store, learnt };
-    io.out.write(`${JSON.stringify(document, null, 2)}\n`);
+    printJson(io, { schema: "faultline.trace-learn/1", store: flags.store, learnt });
     return 0;
   }
   for (const { key, source, ranks, runs: kept } of learnt)

@@ -1,4 +1,5 @@
 /** `faultline --version`: what this is, and what it reads. */
+import { printJson } from "./output.ts";
 import { BUILT } from "../base/built.ts";
 import { formatNames } from "../pipeline/formats.ts";
 import type { Io } from "./io.ts";
@@ -7,8 +8,7 @@ export function printVersion(io: Io, isJson: boolean): void {
   const { version, commit } = BUILT;
   const formats = formatNames();
   if (isJson) {
-    const about = { version, commit: commit || null, node: process.versions.node, formats };
-    io.out.write(`${JSON.stringify(about, null, 2)}\n`);
+    printJson(io, { version, commit: commit || null, node: process.versions.node, formats });
     return;
   }
   const built = [...(commit ? [commit] : []), `Node.js ${process.versions.node}`].join(", ");

@@ -1,6 +1,7 @@
 /** The store of `faultline logs` in one JSON file: readable, and easy to keep beside the code. */
 import { createHash } from "node:crypto";
 import { readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { fieldsOf } from "../base/json.ts";
 import { errorText, UserError } from "../base/errors.ts";
 import { checked } from "../library/load.ts";
 import {
@@ -77,7 +78,7 @@ function textOf(value: unknown): string {
 }
 
 function isMap(value: unknown): boolean {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return fieldsOf(value) !== null;
 }
 
 function knownIn(given: Partial<LogKnown>, file: string): LogKnown {

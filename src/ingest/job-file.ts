@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { errorText, UserError } from "../base/errors.ts";
 import type { FabricPort } from "../model/fabric.ts";
 import { MAX_RANKS, type Rank } from "../model/ids.ts";
-import { fieldsOf } from "./json-fields.ts";
+import { fieldsOf } from "../base/json.ts";
 
 export interface JobFile {
   readonly name: string;

@@ -6,6 +6,7 @@
  *
  * Read as a stream: memory is what the kept columns take, whatever the size of the file.
  */
+import { jsonOf } from "../base/json.ts";
 import { count } from "../base/text.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { operatorsOf } from "./kineto/operators.ts";
@@ -158,8 +159,10 @@ function buildTrace(
 
 function shapesOf({ shapes, lists }: TraceCollector): InputShape[] {
   return shapes.tuples.map(([dims, types]) => ({
-    dims: dimsOf(parsed(lists.texts[dims!])),
-    types: list(parsed(lists.texts[types!])).map((type) => (typeof type === "string" ? type : "")),
+    dims: dimsOf(jsonOf(lists.texts[dims!] ?? "")),
+    types: list(jsonOf(lists.texts[types!] ?? "")).map((type) =>
+      typeof type === "string" ? type : "",
+    ),
   }));
 }
 
@@ -177,14 +180,6 @@ function numbers(value: unknown): number[] {
 
 function list(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
-}
-
-function parsed(json: string | undefined): unknown {
-  try {
-    return JSON.parse(json ?? "[]");
-  } catch {
-    return [];
-  }
 }
 
 function groupsOf(

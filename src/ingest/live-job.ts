@@ -87,7 +87,6 @@ function readingOf({ rank, machine, groups }: LiveRank): Reading {
       {
         file,
         version: "",
-        library: "",
         groups: groups.map(({ key, desc, groupRank, size, ranks }) => ({
           name: key,
           desc,

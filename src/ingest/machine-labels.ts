@@ -1,4 +1,5 @@
 /** Labels of machines from people: CSV with a head, or JSON as the service exports it. */
+import { jsonOf, fieldsOf } from "../base/json.ts";
 import { UserError } from "../base/errors.ts";
 import { CAUSES } from "../model/cause.ts";
 import type { MachineLabel } from "../model/machine-labels.ts";
@@ -19,16 +20,10 @@ export function readMachineLabels(text: string, name: string): readonly MachineL
 }
 
 function jsonRows(text: string, name: string): readonly Row[] {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new UserError(`${name} is not JSON`, HINT, 3);
-  }
-  const list = Array.isArray(value) ? value : (value as Row | null)?.["labels"];
-  return Array.isArray(list)
-    ? list.filter((one): one is Row => typeof one === "object" && one !== null)
-    : [];
+  const value = jsonOf(text);
+  if (value === undefined) throw new UserError(`${name} is not JSON`, HINT, 3);
+  const list: unknown = Array.isArray(value) ? value : fieldsOf(value)?.["labels"];
+  return Array.isArray(list) ? list.filter((one): one is Row => fieldsOf(one) !== null) : [];
 }
 
 function csvRows(text: string): readonly Row[] {

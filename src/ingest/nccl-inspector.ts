@@ -12,7 +12,7 @@
 import { count } from "../base/text.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { ProcessLog } from "./nccl-inspector/process-log.ts";
-import { fieldsOf, parseFields, type Fields } from "./json-fields.ts";
+import { fieldsOf, parseFields, type Fields } from "../base/json.ts";
 import { amount, text } from "./nccl-inspector/record.ts";
 import { MAX_OPERATORS } from "./operators-file/growing-columns.ts";
 import { LineSink } from "./line-sink.ts";

@@ -2,6 +2,7 @@
  * What `ncclras -f json` prints about a job (NCCL 2.28 and later).
  * Defined in NVIDIA/nccl: src/ras/client_support.cc, the jsonWrite… functions.
  */
+import { fieldsOf, parseFields, type Fields } from "../base/json.ts";
 import type { RasCommunicator, RasMissing, RasProcess } from "../model/ras.ts";
 import type { Defect, Reading } from "../model/reading.ts";
 import { JsonObjects } from "./json-objects.ts";
@@ -66,12 +67,7 @@ class RasJsonSink implements Sink {
   }
 
   #communicator(text: string, line: number): void {
-    let comm: Record<string, unknown> | null = null;
-    try {
-      comm = object(JSON.parse(text));
-    } catch {
-      // Counted below.
-    }
+    const comm = parseFields(text);
     if (!comm || typeof comm["hash"] !== "string") {
       this.#bad++;
       return;
@@ -89,16 +85,16 @@ class RasJsonSink implements Sink {
   }
 }
 
-function stateOf(missing: Record<string, unknown>): RasMissing["state"] {
-  const status = object(missing["status"]) ?? {};
+function stateOf(missing: Fields): RasMissing["state"] {
+  const status = fieldsOf(missing["status"]) ?? {};
   if (status["considered_dead"] === true) return "dead";
   return status["unresponsive"] === true ? "unresponsive" : "missing";
 }
 
 /** Only collectives that some rank has launched; NCCL lists all it knows. */
-function countsOf(ranks: readonly Record<string, unknown>[]): RasCommunicator["counts"] {
+function countsOf(ranks: readonly Fields[]): RasCommunicator["counts"] {
   const counts = ranks.flatMap((rank) =>
-    Object.entries(object(rank["collective_counts"]) ?? {}).map(([collective, launched]) => ({
+    Object.entries(fieldsOf(rank["collective_counts"]) ?? {}).map(([collective, launched]) => ({
       ...process(rank),
       collective,
       launched: number(launched, 0),
@@ -108,7 +104,7 @@ function countsOf(ranks: readonly Record<string, unknown>[]): RasCommunicator["c
   return counts.filter((c) => used.has(c.collective));
 }
 
-function process(value: Record<string, unknown>): RasProcess {
+function process(value: Fields): RasProcess {
   const host = value["host"];
   return {
     commRank: number(value["rank"], -1),
@@ -122,12 +118,6 @@ function number(value: unknown, otherwise: number): number {
   return typeof value === "number" && Number.isFinite(value) ? value : otherwise;
 }
 
-function object(value: unknown): Record<string, unknown> | null {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : null;
-}
-
-function objects(value: unknown): Record<string, unknown>[] {
-  return Array.isArray(value) ? value.map(object).filter((v) => v !== null) : [];
+function objects(value: unknown): Fields[] {
+  return Array.isArray(value) ? value.map(fieldsOf).filter((v) => v !== null) : [];
 }

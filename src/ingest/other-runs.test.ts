@@ -29,7 +29,6 @@ function dump(calledMs: readonly number[], firstSeq = 1): FlightDump {
   return {
     file: "f",
     version: "2.9",
-    library: "",
     groups: [{ name: "0", desc: "", ranks: RANKS, ...counters }],
     ops: { ...ops, recordId },
     epochNs: 0n,

@@ -16,7 +16,7 @@ import {
   type StageColumnSet,
 } from "./stage-timeline/stage-columns.ts";
 import { MAX_RANKS } from "../model/ids.ts";
-import { fieldsOf, parseFields, type Fields } from "./json-fields.ts";
+import { fieldsOf, parseFields, type Fields } from "../base/json.ts";
 
 const LANES = 5;
 const STAGE_NAME = /^PP rank (\d{1,6}),/;

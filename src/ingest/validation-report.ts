@@ -2,7 +2,7 @@
 import { MAX_RANKS, type Rank } from "../model/ids.ts";
 import type { Defect } from "../model/reading.ts";
 import type { GemmTest, TransferTest, ValidationReport } from "../model/validation.ts";
-import { fieldsOf, type Fields } from "./json-fields.ts";
+import { type Fields, fieldsOf, jsonOf } from "../base/json.ts";
 import type { Head, Reader } from "./reader.ts";
 import { wholeFile } from "./whole-file.ts";
 
@@ -39,10 +39,8 @@ function parse(
     say("a validation report of more than 64 MB: not read");
     return null;
   }
-  let json: unknown;
-  try {
-    json = JSON.parse(bytes.toString("utf8"));
-  } catch {
+  const json = jsonOf(bytes.toString("utf8"));
+  if (json === undefined) {
     say("the validation report is cut off or not JSON");
     return null;
   }

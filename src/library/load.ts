@@ -1,4 +1,5 @@
 /** Reads and checks records. The user has to fix a wrong one, so the error names its file, place and field. */
+import { fieldsOf } from "../base/json.ts";
 import { UserError } from "../base/errors.ts";
 import { CAUSES } from "../model/cause.ts";
 import {
@@ -31,9 +32,8 @@ export function parseRecords(text: string, file: string): FaultRecord[] {
 }
 
 export function checked(entry: unknown, where: string): FaultRecord {
-  if (typeof entry !== "object" || entry === null || Array.isArray(entry))
-    throw new UserError(`${where} is not an object`, HINT);
-  const given = entry as Record<string, unknown>;
+  const given = fieldsOf(entry);
+  if (given === null) throw new UserError(`${where} is not an object`, HINT);
   const name = typeof given["id"] === "string" ? `${where} (${given["id"]})` : where;
   const fail = (field: string, what: string): never => {
     throw new UserError(`${name}: "${field}" ${what}`, HINT);

@@ -68,8 +68,6 @@ export interface DumpGroup {
 export interface FlightDump {
   readonly file: string;
   readonly version: string;
-  /** The version of the communication library, "" where absent. */
-  readonly library: string;
   readonly groups: readonly DumpGroup[];
   readonly ops: OperatorTable;
   /** Nanoseconds since 1970 that the ops' times are relative to. */

@@ -1,5 +1,6 @@
 /** The whole system on one screen: bytes → readings → job → findings → verdict. */
 import { setImmediate } from "node:timers/promises";
+import { errorText } from "../base/errors.ts";
 import { buildJob } from "../ingest/build-job.ts";
 import { ingest } from "../ingest/ingest.ts";
 import type { ReadOptions } from "../ingest/iteration-pattern.ts";
@@ -105,8 +106,7 @@ export async function ask(
         findings.push({ ...finding, id: `f${findings.length + 1}`, method: method.id });
       }
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      didNotRun.push(`${method.id} did not run: ${why}`);
+      didNotRun.push(`${method.id} did not run: ${errorText(error)}`);
     }
   }
   env.progress("methods", methods.length, methods.length);

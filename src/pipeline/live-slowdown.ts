@@ -1,4 +1,5 @@
 /** A running job's slow-down on one screen: what agents reported → operators that the search fetches → verdict. */
+import { errorText } from "../base/errors.ts";
 import type { LiveJob } from "../ingest/live-job.ts";
 import { validationReport } from "../ingest/validation-report.ts";
 import { intermittentWords } from "../base/text.ts";
@@ -539,7 +540,7 @@ async function searched(
     }
     return { findings, rounds, didNotRun: [] };
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     return { findings: [], rounds: 0, didNotRun: [`localize/live did not run: ${why}`] };
   }
 }

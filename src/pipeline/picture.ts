@@ -1,4 +1,5 @@
 /** What an incident is drawn from: a job and its verdict → story, what-if, metrics, log lines, kernels. Never throws. */
+import { errorText } from "../base/errors.ts";
 import { timeBreakdowns } from "../methods/localize/time-breakdown.ts";
 import { judge as judgeTraces } from "../methods/traces/regression-method.ts";
 import { liveTimeBreakdowns } from "../methods/localize/live-time-breakdown.ts";
@@ -184,8 +185,7 @@ class Parts {
     try {
       return await make();
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      this.lacks.push(`${what} could not be drawn: ${why}`);
+      this.lacks.push(`${what} could not be drawn: ${errorText(error)}`);
       return otherwise;
     }
   }

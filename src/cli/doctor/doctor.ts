@@ -2,8 +2,9 @@
 import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { BUILT } from "../../base/built.ts";
-import { UserError } from "../../base/errors.ts";
+import { errorText, UserError } from "../../base/errors.ts";
 import { harmless } from "../../base/text.ts";
+import { connectClickHouse, parseClickHouseUrl } from "../../history/clickhouse-connect.ts";
 import { thisMachine, type Machine } from "../../live/agent/process-state.ts";
 import {
   defaultData,
@@ -13,7 +14,7 @@ import {
 } from "../../live/service/config/config.ts";
 import { contentOf, foldersOf, machineName, tokenOf } from "../agent-live.ts";
 import type { Io } from "../io.ts";
-import { FOUND_SOMETHING, wantsColour } from "../output.ts";
+import { FOUND_SOMETHING, printJson, wantsColour } from "../output.ts";
 import { judgeAgent } from "./agent.ts";
 import { judgeBroker, lookAtBrokers } from "./broker.ts";
 import { judgeClocks } from "./clocks.ts";
@@ -63,7 +64,6 @@ export const HERE: Omit<Surroundings, "settings" | "machine"> = {
   timeoutMs: 5000,
 };
 const USUAL = "http://127.0.0.1:7077";
-const SCHEMA = "faultline.doctor/1";
 
 export async function runDoctor(
   io: Io,
@@ -75,9 +75,7 @@ export async function runDoctor(
     lines.some((line) => line.state === state),
   );
   if (flags.json)
-    io.out.write(
-      `${JSON.stringify({ schema: SCHEMA, worst: worst ?? "ok", checks: lines }, null, 2)}\n`,
-    );
+    printJson(io, { schema: "faultline.doctor/1", worst: worst ?? "ok", checks: lines });
   else io.out.write(text(io, flags.quiet ? lines.filter(isWrong) : lines));
   return flags.exitCode && worst === "broken" ? FOUND_SOMETHING : 0;
 }
@@ -276,4 +274,19 @@ function text(io: Io, lines: readonly Line[]): string {
       return `${paint(state)} ${check.padEnd(width)}  ${harmless(what)}\n`;
     })
     .join("");
+}
+
+/** Why the ClickHouse of a configuration does not answer, with the user and the database that it names; null where it does. */
+async function lookAtDatabase(url: string, timeoutMs: number): Promise<string | null> {
+  try {
+    const server = await connectClickHouse(parseClickHouseUrl(url), timeoutMs);
+    try {
+      await server.select("SELECT 1.0", (row) => row.float64());
+      return null;
+    } finally {
+      await server.close();
+    }
+  } catch (error) {
+    return errorText(error);
+  }
 }

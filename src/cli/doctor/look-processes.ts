@@ -1,5 +1,13 @@
 /** Processes of this machine that train, and agents that run. */
-import { readdirSync, readFileSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+} from "node:fs";
 import { join } from "node:path";
 import type { FoundRing } from "../../live/agent/rings/discover.ts";
 import {
@@ -9,7 +17,6 @@ import {
   pythonProcesses,
 } from "../../live/agent/process-state.ts";
 import type { TrainingProcess } from "./jobs.ts";
-import { libraryDefect } from "./library-file.ts";
 
 const RANK = ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"];
 const WORLD = ["WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
@@ -59,6 +66,38 @@ function lookAt(
     pluginDefect: path === null ? null : libraryDefect(path),
     writers: rings.filter((ring) => ring.process.pid === pid).map(({ header }) => header.writer),
   };
+}
+
+/** e_machine of elf(5). */
+const MACHINES: Readonly<Record<string, number>> = { x64: 62, arm64: 183 };
+const MOST_BYTES = 64 << 20;
+/** What NCCL looks up in it: ncclProfiler_v1 … (ext-profiler of NCCL). */
+const SYMBOL = "ncclProfiler_v";
+
+/** Why a file cannot be NCCL's profiler plug-in, by its bytes, without loading it; null where nothing is seen. */
+function libraryDefect(path: string): string | null {
+  let fd: number;
+  try {
+    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return "there is no such file";
+    return code === "EACCES" ? "the file may not be read" : "the file cannot be opened";
+  }
+  try {
+    const { size } = fstatSync(fd);
+    const bytes = Buffer.alloc(Math.min(size, MOST_BYTES));
+    const have = readSync(fd, bytes, 0, bytes.length, 0);
+    if (have < 64 || bytes.toString("latin1", 0, 4) !== "\x7fELF") return "it is not a library";
+    const wanted = MACHINES[process.arch];
+    if (wanted !== undefined && bytes.readUInt16LE(18) !== wanted)
+      return "it is built for another processor";
+    return bytes.includes(SYMBOL) ? null : "it is not a profiler plug-in of NCCL";
+  } catch {
+    return "the file cannot be read";
+  } finally {
+    closeSync(fd);
+  }
 }
 
 export interface RunningAgent {

@@ -1,6 +1,7 @@
 /** What the service says of itself, asked as an agent or a reader would. */
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
+import { parseFields } from "../../base/json.ts";
 import { errorText } from "../../base/errors.ts";
 import type { AgentSeen, HealthSeen, ServiceSeen } from "./service.ts";
 
@@ -71,7 +72,9 @@ async function get(url: string, { token, ca, timeoutMs }: Access): Promise<Got> 
         if (text.length > MOST_BYTES) call.destroy(new Error("its answer is too long"));
       });
       response.on("error", reject);
-      response.on("end", () => resolve({ status: response.statusCode ?? 0, json: parsed(text) }));
+      response.on("end", () =>
+        resolve({ status: response.statusCode ?? 0, json: parseFields(text) }),
+      );
     });
     // Of the whole: an answer that comes byte by byte must not hold us up.
     const late = setTimeout(
@@ -81,13 +84,4 @@ async function get(url: string, { token, ca, timeoutMs }: Access): Promise<Got> 
     call.on("error", reject).on("close", () => clearTimeout(late));
     call.end();
   });
-}
-
-function parsed(text: string): unknown {
-  try {
-    const json: unknown = JSON.parse(text);
-    return typeof json === "object" ? json : null;
-  } catch {
-    return null;
-  }
 }

@@ -1,6 +1,6 @@
 /** Exports that are lists: a JSON array of objects, or an object with such an array in it. One broken row costs no other. */
 import { count } from "../../base/text.ts";
-import { fieldsOf, type Fields } from "../json-fields.ts";
+import { fieldsOf, type Fields } from "../../base/json.ts";
 import { JsonObjects } from "../json-objects.ts";
 import type { Reading } from "../../model/reading.ts";
 import type { Sink } from "../reader.ts";

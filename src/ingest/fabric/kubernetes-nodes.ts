@@ -3,7 +3,7 @@
  * network.topology.nvidia.com/leaf (before: /block; later: fabric.topograph.run/tier-0), AWS the layers of its network, the
  * third being the closest. Zones and regions hold thousands of machines and name no part that breaks.
  */
-import { fieldsOf } from "../json-fields.ts";
+import { fieldsOf } from "../../base/json.ts";
 import type { Head, Reader } from "../reader.ts";
 import { JsonRowsSink, textOf } from "./json-rows.ts";
 import { PortList } from "./port-list.ts";

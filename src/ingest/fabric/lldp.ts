@@ -4,7 +4,7 @@
  * bridges or routes is a switch; where none does, the file is a switch's, and its neighbours are machines.
  */
 import type { Reading } from "../../model/reading.ts";
-import { fieldsOf, type Fields } from "../json-fields.ts";
+import { type Fields, fieldsOf, jsonOf } from "../../base/json.ts";
 import type { Head, Reader } from "../reader.ts";
 import { wholeFile } from "../whole-file.ts";
 import { textOf } from "./json-rows.ts";
@@ -24,12 +24,9 @@ export const lldp: Reader = {
 function read(file: string, bytes: Buffer | null): Reading {
   const list = new PortList(file, FORMAT);
   if (bytes === null) return list.reading(["is larger than any LLDP answer"]);
-  let root: Fields | null;
-  try {
-    root = fieldsOf(JSON.parse(bytes.toString("utf8")));
-  } catch {
-    return list.reading(["the LLDP answer is cut off or broken"]);
-  }
+  const json = jsonOf(bytes.toString("utf8"));
+  if (json === undefined) return list.reading(["the LLDP answer is cut off or broken"]);
+  const root = fieldsOf(json);
   const owner = ownerOf(file);
   for (const lldpPart of listOf(root?.["lldp"]))
     for (const [nic, body] of named(fieldsOf(lldpPart)?.["interface"])) {

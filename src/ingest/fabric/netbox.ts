@@ -4,7 +4,7 @@
  * neighbours.
  */
 import { getOrInsert } from "../../base/group-by.ts";
-import { fieldsOf, type Fields } from "../json-fields.ts";
+import { fieldsOf, type Fields } from "../../base/json.ts";
 import type { Head, Reader } from "../reader.ts";
 import { JsonRowsSink, textOf } from "./json-rows.ts";
 import { PortList } from "./port-list.ts";

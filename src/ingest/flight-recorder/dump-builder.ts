@@ -84,7 +84,6 @@ interface GroupDraft {
 
 export class DumpBuilder {
   version = "";
-  library = "";
   epochNs = 0n;
   isCut = false;
   #timeoutMs = 0;
@@ -215,7 +214,6 @@ export class DumpBuilder {
     return {
       file,
       version: this.version,
-      library: this.library,
       groups,
       ops,
       epochNs: this.epochNs,

@@ -2,6 +2,7 @@
  * The JSON twin of a flight-recorder dump (pytorch: FlightRecorder::dump_json). It differs from the
  * pickle in more than syntax: counters are strings, a missing time is 0, and there are no stacks.
  */
+import { fieldsOf, type Fields } from "../../base/json.ts";
 import type { FlightDump } from "../../model/operators.ts";
 import { clearEntry, DumpBuilder, emptyEntry } from "./dump-builder.ts";
 
@@ -15,7 +16,6 @@ export function decodeJsonDump(root: unknown, file: string): FlightDump | null {
 
   const builder = new DumpBuilder(entries.length);
   builder.version = text(root["version"]);
-  builder.library = text(root["comm_lib_version"]) || text(root["nccl_version"]);
   for (const [name, group] of Object.entries(config)) {
     if (isRecord(group)) builder.config(name, text(group["desc"]), ranksText(group["ranks"]));
   }
@@ -66,10 +66,8 @@ export function decodeJsonDump(root: unknown, file: string): FlightDump | null {
   return builder.build(file, () => null);
 }
 
-type Json = Readonly<Record<string, unknown>>;
-
-function isRecord(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+function isRecord(value: unknown): value is Fields {
+  return fieldsOf(value) !== null;
 }
 
 function text(value: unknown): string {

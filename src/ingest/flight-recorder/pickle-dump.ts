@@ -74,9 +74,6 @@ export function decodePickleDump(data: PickleData, file: string): FlightDump | n
   if (list >= 0) data.forEachItem(list, 1, () => count++);
   const builder = new DumpBuilder(count);
   builder.version = textAt(data, data.lookup(root, "version"));
-  builder.library =
-    textAt(data, data.lookup(root, "comm_lib_version")) ||
-    textAt(data, data.lookup(root, "nccl_version"));
   builder.epochNs = data.base;
   builder.isCut = data.problem !== null;
   readConfig(data, config, builder);

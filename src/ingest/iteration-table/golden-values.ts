@@ -7,7 +7,7 @@
 import type { Defect } from "../../model/reading.ts";
 import type { Sink } from "../reader.ts";
 import { MAX_POINTS, SeriesColumns } from "../series-columns.ts";
-import { fieldsOf, type Fields } from "../json-fields.ts";
+import { type Fields, fieldsOf, jsonOf } from "../../base/json.ts";
 import { wholeFile } from "../whole-file.ts";
 
 const NAMES = ["iteration-time", "iteration_time", "step-time", "step_time"];
@@ -40,10 +40,8 @@ function pointsOf(bytes: Buffer | null, defect: (what: string) => void): SeriesC
     defect("is larger than 64 MB; not read");
     return points;
   }
-  let root: unknown;
-  try {
-    root = JSON.parse(bytes.toString("utf8"));
-  } catch {
+  const root = jsonOf(bytes.toString("utf8"));
+  if (root === undefined) {
     defect("is damaged or cut off");
     return points;
   }

@@ -1,7 +1,7 @@
 /** What stands at the top of a trace, beside its events. */
 import { MAX_RANKS } from "../../model/ids.ts";
 import type { TraceDevice, TraceGroup } from "../../model/kernels.ts";
-import { fieldsOf, type Fields } from "../json-fields.ts";
+import { type Fields, fieldsOf, jsonOf } from "../../base/json.ts";
 
 const WANTED = new Set([
   "distributedInfo",
@@ -38,14 +38,9 @@ export class TraceHeader {
       else this.baseNs = BigInt(digits);
       return;
     }
-    let value: unknown;
-    try {
-      value = JSON.parse(json);
-    } catch {
-      this.unread.push(key);
-      return;
-    }
-    if (key === "distributedInfo") this.#distributed(fieldsOf(value) ?? {});
+    const value = jsonOf(json);
+    if (value === undefined) this.unread.push(key);
+    else if (key === "distributedInfo") this.#distributed(fieldsOf(value) ?? {});
     else if (key === "deviceProperties") this.devices = devicesOf(value);
     else if (key === "traceName") this.traceName = text(value);
     else this.host = text(value);

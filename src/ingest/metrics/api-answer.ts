@@ -3,6 +3,7 @@
  * samples never become objects. Also reads what `promtool query` prints (the list of series alone) and several
  * answers one after the other, as a loop around curl leaves them.
  */
+import { jsonOf } from "../../base/json.ts";
 import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
@@ -155,7 +156,7 @@ export class ApiAnswerScanner {
     if (key !== "error" && key !== "warnings" && key !== "isPartial") return this.#pass(value);
     const behind = valueEnd(bytes, value, end);
     if (behind < 0) return behind === -1 ? false : this.#break();
-    const held = parsed(textOf(bytes, value, behind));
+    const held = jsonOf(textOf(bytes, value, behind));
     if (key === "error" && typeof held === "string") this.#error = held;
     if (key === "isPartial") this.#isPartial ||= held === true;
     if (key === "warnings" && Array.isArray(held)) this.#warnings.push(...held.map(String));
@@ -243,12 +244,4 @@ export class ApiAnswerScanner {
 
 function textOf(bytes: Uint8Array, from: number, to: number): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString("utf8");
-}
-
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json) as unknown;
-  } catch {
-    return null;
-  }
 }

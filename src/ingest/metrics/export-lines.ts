@@ -3,7 +3,7 @@
  * milliseconds. A line that is broken is passed over and counted.
  */
 import { LineSplitter } from "../../base/lines.ts";
-import { fieldsOf, parseFields } from "../json-fields.ts";
+import { fieldsOf, parseFields } from "../../base/json.ts";
 import type { LabelledSeries } from "./labelled-series.ts";
 import { SampleColumns } from "./sample-columns.ts";
 

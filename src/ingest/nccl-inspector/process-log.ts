@@ -2,7 +2,7 @@
 import { MAX_RANKS } from "../../model/ids.ts";
 import { COMPLETED, type DumpGroup, type OperatorLog } from "../../model/operators.ts";
 import { emptyRow, GrowingColumns } from "../operators-file/growing-columns.ts";
-import { fieldsOf, type Fields } from "../json-fields.ts";
+import { fieldsOf, type Fields } from "../../base/json.ts";
 import { amount, operatorName, readTimes, text } from "./record.ts";
 
 interface Communicator {

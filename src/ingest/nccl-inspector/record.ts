@@ -3,7 +3,7 @@
  * NVIDIA/nccl plugins/profiler/inspector/inspector_json.cc writes them. Whatever is not of the expected type
  * becomes "nothing": a reader does not throw.
  */
-import { fieldsOf, type Fields } from "../json-fields.ts";
+import { fieldsOf, type Fields } from "../../base/json.ts";
 
 interface CallTimes {
   /** Microseconds since 1970; NaN where the line has none. */

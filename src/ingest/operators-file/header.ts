@@ -5,7 +5,7 @@
 import { getOrInsert } from "../../base/group-by.ts";
 import { MAX_RANKS } from "../../model/ids.ts";
 import { roleGroups, type RoleGroups } from "./role-groups.ts";
-import { fieldsOf } from "../json-fields.ts";
+import { fieldsOf, parseFields } from "../../base/json.ts";
 
 export const SCHEMA = "faultline.operators/1";
 
@@ -51,13 +51,7 @@ interface Program {
 
 /** Null where the line is not such a header. */
 export function parseHeader(line: string): FlopHeader | null {
-  let root: unknown;
-  try {
-    root = JSON.parse(line);
-  } catch {
-    return null;
-  }
-  const { schema, epochNs, gpus, lanes, kinds, roles, groups, stages } = fieldsOf(root) ?? {};
+  const { schema, epochNs, gpus, lanes, kinds, roles, groups, stages } = parseFields(line) ?? {};
   if (schema !== SCHEMA || typeof epochNs !== "string" || !/^\d{1,20}$/.test(epochNs)) return null;
   if (!isCount(gpus) || !isCount(lanes) || lanes === 0 || gpus > MAX_RANKS) return null;
   if (!isTexts(kinds) || !isTexts(roles) || !Array.isArray(stages)) return null;

@@ -67,7 +67,6 @@ export function readRing(file: string, bytes: Uint8Array): Reading {
     ...recorded,
     file,
     version: headerText(bytes, "source"),
-    library: process.library.replace(/^NCCL /, ""),
     epochNs,
     timeoutMs: 0,
     isCut: false,

@@ -1,9 +1,11 @@
 /** Agents of a rehearsal as processes of their own, as they run on machines. They end when we do, however we end. */
 import { spawn, type ChildProcess } from "node:child_process";
 import type { Readable } from "node:stream";
+import { parseFields } from "../../base/json.ts";
 import { ENDS_WITH_STDIN, sameProgram } from "../../base/own-program.ts";
 import { harmless } from "../../base/text.ts";
 
+const CLOSE_MS = 5000;
 const MOST_LINE = 4096;
 
 export interface AgentProcessesOptions {
@@ -50,13 +52,13 @@ export class AgentProcesses {
   }
 
   /** In order; those that do not end in time are killed. */
-  async close(withinMs = 5000): Promise<void> {
+  async close(): Promise<void> {
     this.#isClosing = true;
     await Promise.all(
       this.#children.filter(runs).map(
         (child) =>
           new Promise<void>((resolve) => {
-            const late = setTimeout(() => child.kill("SIGKILL"), withinMs);
+            const late = setTimeout(() => child.kill("SIGKILL"), CLOSE_MS);
             child.once("exit", () => {
               clearTimeout(late);
               resolve();
@@ -74,12 +76,8 @@ function runs(child: ChildProcess): boolean {
 
 /** What an agent says with --json, where it is worth a line here. */
 function troubleIn(line: string): string | null {
-  try {
-    const said = JSON.parse(line) as { event?: unknown; line?: unknown };
-    return said.event === "trouble" && typeof said.line === "string" ? harmless(said.line) : null;
-  } catch {
-    return null;
-  }
+  const { event, line: said } = parseFields(line) ?? {};
+  return event === "trouble" && typeof said === "string" ? harmless(said) : null;
 }
 
 function lines(stream: Readable | null, take: (line: string) => void): void {

@@ -1,6 +1,7 @@
 /** Faults over HTTP, on this machine only: for scripts that rehearse, and for measurements. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { type Fields, parseFields } from "../../base/json.ts";
 import { errorText, UserError } from "../../base/errors.ts";
 import { harmless } from "../../base/text.ts";
 import type { BoardFault } from "./fault-board.ts";
@@ -89,7 +90,7 @@ async function answer(what: Controlled, request: IncomingMessage): Promise<Answe
   return { status: 404, body: { error: "GET /state, POST /faults, DELETE /faults[/N]" } };
 }
 
-async function jsonOf(request: IncomingMessage): Promise<object> {
+async function jsonOf(request: IncomingMessage): Promise<Fields> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
@@ -97,12 +98,8 @@ async function jsonOf(request: IncomingMessage): Promise<object> {
     if (length > MOST_BODY) throw new UserError("the body is too large", `${MOST_BODY} bytes`, 2);
     chunks.push(chunk);
   }
-  try {
-    const value: unknown = JSON.parse(Buffer.concat(chunks).toString("utf8"));
-    if (typeof value === "object" && value !== null) return value;
-  } catch {
-    // Said below.
-  }
+  const fields = parseFields(Buffer.concat(chunks).toString("utf8"));
+  if (fields) return fields;
   throw new UserError("the body is no JSON object", 'give {"fault":"…"}', 2);
 }
 

@@ -3,6 +3,7 @@
  * of 8, then columns, each padded to a multiple of 8 so that it can be read where it lies. Numbers are little-endian,
  * as on every machine with a GPU.
  */
+import { fieldsOf, jsonOf, type Fields } from "../../base/json.ts";
 import { PROTOCOL } from "./messages.ts";
 
 /** A frame that is not what it should be, in one sentence. It says nothing that the sender wrote. */
@@ -73,17 +74,13 @@ export function readFrame(bytes: Uint8Array, mostBytes: number): RawFrame {
   };
 }
 
-function readHead(bytes: Uint8Array): Readonly<Record<string, unknown>> {
-  let head: unknown;
-  try {
-    head = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8"));
-  } catch {
-    throw new FrameError("a head that is no JSON");
-  }
-  if (typeof head !== "object" || head === null || Array.isArray(head)) {
-    throw new FrameError("a head that is no object");
-  }
-  return head as Readonly<Record<string, unknown>>;
+function readHead(bytes: Uint8Array): Fields {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
+  const json = jsonOf(text);
+  if (json === undefined) throw new FrameError("a head that is no JSON");
+  const head = fieldsOf(json);
+  if (head === null) throw new FrameError("a head that is no object");
+  return head;
 }
 
 const ARRAYS = {

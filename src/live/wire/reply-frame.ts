@@ -68,39 +68,25 @@ const MOST_ROWS = LIMITS.replyBytes;
 const cut = (text: string): string => cutText(text, LIMITS.textLength);
 
 export function replyHead(reply: AgentReply): Fields {
-  switch (reply.kind) {
-    case "program":
-      return { kind: reply.kind, lengths: lengthsOf(PROGRAM, reply) };
-    case "durations":
-      return { kind: reply.kind, lengths: lengthsOf(DURATIONS, reply) };
-    case "wire":
-      return { kind: reply.kind, lengths: lengthsOf(WIRE, reply) };
-    case "operators":
-      return { kind: reply.kind, epochMs: reply.epochMs, lengths: lengthsOf(OPERATORS, reply) };
-    case "evidence": {
-      const files = reply.files.map(({ name, bytes }) => ({ name, length: bytes.length }));
-      return { kind: reply.kind, files, troubles: reply.troubles.map(cut) };
-    }
-    case "refused":
-      return { kind: reply.kind, why: cut(reply.why) };
+  const { kind } = reply;
+  if (kind === "refused") return { kind, why: cut(reply.why) };
+  if (kind === "evidence") {
+    const files = reply.files.map(({ name, bytes }) => ({ name, length: bytes.length }));
+    return { kind, files, troubles: reply.troubles.map(cut) };
   }
+  const epoch = kind === "operators" ? { epochMs: reply.epochMs } : {};
+  return { kind, ...epoch, lengths: lengthsOf(LAYOUTS[kind], columnsIn(reply)) };
 }
 
 export function replyColumns(reply: AgentReply): ArrayBufferView[] {
-  switch (reply.kind) {
-    case "program":
-      return columnsOf(PROGRAM, reply);
-    case "durations":
-      return columnsOf(DURATIONS, reply);
-    case "wire":
-      return columnsOf(WIRE, reply);
-    case "operators":
-      return columnsOf(OPERATORS, reply);
-    case "evidence":
-      return reply.files.map(({ bytes }) => bytes);
-    case "refused":
-      return [];
-  }
+  if (reply.kind === "refused") return [];
+  if (reply.kind === "evidence") return reply.files.map(({ bytes }) => bytes);
+  return columnsOf(LAYOUTS[reply.kind], columnsIn(reply));
+}
+
+/** Layout and message are of one kind, which the compiler does not follow. */
+function columnsIn(reply: AgentReply): Columns<Layout> {
+  return reply as unknown as Columns<Layout>;
 }
 
 /** Throws FrameError where no service would take it, before anything is encoded. */

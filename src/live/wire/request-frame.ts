@@ -31,25 +31,22 @@ const MOST_DURATIONS = LIMITS.replyBytes / 4;
 /** Throws FrameError. */
 export function readRequest(head: Fields): AgentRequest {
   const word = textIn(head, "ask", 64);
-  const job = nameIn(head, "job");
-  const run = nameIn(head, "run");
+  const about = { job: nameIn(head, "job"), run: nameIn(head, "run") };
   const ask = ASKS.find((known) => known === word);
   switch (ask) {
     case "program":
       return {
         ask,
-        job,
-        run,
+        ...about,
         rank: rankIn(head, "rank"),
         iteration: orNull(head, "iteration", iterationIn),
       };
     case "durations":
-      return readDurations(head, job, run);
+      return readDurations(head, about);
     case "operators":
       return {
         ask,
-        job,
-        run,
+        ...about,
         rank: rankIn(head, "rank"),
         fromIteration: iterationIn(head, "fromIteration"),
         toIteration: iterationIn(head, "toIteration"),
@@ -57,8 +54,7 @@ export function readRequest(head: Fields): AgentRequest {
     case "wire":
       return {
         ask,
-        job,
-        run,
+        ...about,
         ranks: ranksIn(head, "ranks", LIMITS.ranksPerAgent),
         iterations: integersIn(
           head,
@@ -71,20 +67,18 @@ export function readRequest(head: Fields): AgentRequest {
     case "evidence":
       return {
         ask,
-        job,
-        run,
+        ...about,
         ranks: orNull(head, "ranks", (fields, key) => ranksIn(fields, key, LIMITS.ranksPerAgent)),
         records: integerIn(head, "records", 0, 2 ** 31),
         stacks: flagIn(head, "stacks"),
         logBytes: integerIn(head, "logBytes", 0, LIMITS.replyBytes),
       };
     case "prepare-tests":
-      return { ask, job, run, group: ranksIn(head, "group", LIMITS.worldSize) };
+      return { ask, ...about, group: ranksIn(head, "group", LIMITS.worldSize) };
     case "read-tests":
       return {
         ask,
-        job,
-        run,
+        ...about,
         group: ranksIn(head, "group", LIMITS.worldSize),
         atIteration: iterationIn(head, "atIteration"),
         rounds: integerIn(head, "rounds", 1, MOST_TEST_ROUNDS),
@@ -93,8 +87,7 @@ export function readRequest(head: Fields): AgentRequest {
     case "validate":
       return {
         ask,
-        job,
-        run,
+        ...about,
         group: ranksIn(head, "group", LIMITS.worldSize),
         atIteration: iterationIn(head, "atIteration"),
         // Services before this word asked for one.
@@ -112,25 +105,27 @@ export function readRequest(head: Fields): AgentRequest {
     case "profile":
       return {
         ask,
-        job,
-        run,
+        ...about,
         ranks: ranksIn(head, "ranks", LIMITS.ranksPerAgent),
         steps: integerIn(head, "steps", 1, MOST_STEPS),
         waitMs: integerIn(head, "waitMs", 1, MOST_WAIT_MS),
       };
     // Whoever asks so is newer: the agent refuses by name instead of leaving it without an answer.
     case undefined:
-      return { ask: "unknown", job, run, word };
+      return { ask: "unknown", ...about, word };
   }
 }
 
 const iterationIn = (fields: Fields, key: string): number =>
   integerIn(fields, key, 0, Number.MAX_SAFE_INTEGER);
 
-function readDurations(head: Fields, job: string, run: string): DurationsRequest {
+function readDurations(
+  head: Fields,
+  about: { readonly job: string; readonly run: string },
+): DurationsRequest {
   const iterations = integersIn(head, "iterations", MOST_ITERATIONS, 0, Number.MAX_SAFE_INTEGER);
   const picks = listIn(head, "picks", MOST_PICKS, readPick);
-  const request: DurationsRequest = { ask: "durations", job, run, iterations, picks };
+  const request: DurationsRequest = { ask: "durations", ...about, iterations, picks };
   if (durationsOf(request) > MOST_DURATIONS)
     throw new FrameError("more durations than a reply holds");
   return request;

@@ -1,4 +1,6 @@
 /** "What do the logs say?": library, healthy jobs, nodes, iterations and silence, joined to one answer (L4 §5). */
+import { type Difference, type NodeEvidence } from "./spatial-evidence.ts";
+import { cutText } from "../../base/text.ts";
 import type { FaultMatchers } from "../../library/matcher.ts";
 import type { FaultRecord } from "../../model/fault-record.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
@@ -24,7 +26,6 @@ import { lastPlace, stageAt } from "./stages.ts";
 import { compareIterations } from "./temporal.ts";
 import { templatesOf } from "./templates/templates.ts";
 import { versionCauses } from "./versions.ts";
-import { nodeWords } from "./words.ts";
 
 const LEAST_NODE = 0.15;
 const MOST_NODES = 32;
@@ -314,4 +315,20 @@ function missingOf(digest: LogDigest, { names }: LogNodes, pool: NormalPool): st
   for (const { name, defects } of digest.files)
     for (const defect of defects.slice(0, 2)) missing.push(`${name}: ${defect}`);
   return missing;
+}
+
+/** What sets a node apart, for people. */
+const WORDS: Readonly<Record<Difference, string>> = {
+  only: "no other node writes",
+  lacks: "unlike the others, it does not write",
+  more: "it writes far more often",
+  fewer: "it writes far less often",
+  first: "it is the first to write",
+  variant: "its value differs in",
+  named: "others name it in their errors",
+  stopped: "it falls silent before the others",
+};
+
+function nodeWords({ kind, template }: NodeEvidence, texts: readonly string[]): string {
+  return template < 0 ? WORDS[kind] : `${WORDS[kind]} "${cutText(texts[template]!.trim(), 160)}"`;
 }

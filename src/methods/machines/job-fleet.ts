@@ -9,14 +9,14 @@ import { shortName } from "../../model/machine-names.ts";
 import { alignFleet, type AlignOptions } from "./align.ts";
 import { joinSets, type JoinHints } from "./names/join-names.ts";
 
-export function jobFleet(job: Job, options: AlignOptions = {}): Fleet | null {
+export function jobFleet(job: Job): Fleet | null {
   const sets = job.metrics ?? [];
   if (sets.length === 0) return null;
   const names = joinSets(sets, nameHints(job));
   const machines = [...new Set(sets.flatMap((set) => set.machines.map(names.nameOf)))];
   const hints = jobHints(job, machines);
   const only = hints.only && withNamelessGpus(hints.only, sets, names.nameOf);
-  const fleet = alignFleet(sets, { names, ...hints, ...(only ? { only } : {}), ...options });
+  const fleet = alignFleet(sets, { names, ...hints, ...(only ? { only } : {}) });
   return only === hints.only ? fleet : { ...fleet, isJob: false };
 }
 

@@ -132,7 +132,6 @@ function makeDump(
     dump: {
       file: text(`/run/42/fr_${rank}`),
       version: "2.10",
-      library: "2.27",
       groups: dumpGroups,
       ops: NO_OPERATORS,
       epochNs: 0n,

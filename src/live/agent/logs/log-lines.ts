@@ -31,7 +31,6 @@ export interface LogIteration extends Writer {
 
 export interface LogFailureLine extends Writer {
   readonly text: string;
-  readonly signature: string;
 }
 
 export class LiveLogLines {
@@ -53,11 +52,7 @@ export class LiveLogLines {
     this.#onIteration = onIteration;
     this.#onFailure = onFailure;
     this.#streams = new Streams((raised, by) =>
-      this.#onFailure({
-        ...this.#writerOf(by),
-        text: raised.text,
-        signature: raised.class.signature,
-      }),
+      this.#onFailure({ ...this.#writerOf(by), text: raised.text }),
     );
     // Asked of nobody's lines, only the name decides.
     this.#fileRank = new Streams(() => {}).settle(path, 0) ?? -1;
@@ -111,9 +106,7 @@ export class LiveLogLines {
       if (stream.tracebacks.line(body, no, stamped) || beginsTerminate(body, no, stream)) return;
     }
     const found = nccl === null ? loneFailure(body, no, stream) : ncclFailure(nccl);
-    if (found === null) return;
-    const { text, class: kind } = found;
-    this.#onFailure({ ...this.#writerOf(stream), text, signature: kind.signature });
+    if (found !== null) this.#onFailure({ ...this.#writerOf(stream), text: found.text });
   }
 
   #writerOf({ is }: Stream): Writer {

@@ -140,13 +140,12 @@ export async function answers(
   asked: readonly Asked[],
   { answered }: Request,
   limitMs: number,
-  signal?: AbortSignal,
 ): Promise<Asked[]> {
   const end = performance.now() + limitMs;
   let open = [...asked];
   for (;;) {
     open = open.filter(({ ring, number }) => headerOf(ring)?.readUInt32LE(answered) !== number);
-    if (open.length === 0 || performance.now() >= end || signal?.aborted) return open;
+    if (open.length === 0 || performance.now() >= end) return open;
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
 }

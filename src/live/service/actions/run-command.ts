@@ -33,7 +33,6 @@ export async function runCommand(
   argv: readonly string[],
   environment: Readonly<Record<string, string>>,
   timeoutMs: number,
-  graceMs: number = GRACE_MS,
 ): Promise<CommandResult> {
   const tail = makeTail();
   const notStarted = (error: unknown): CommandResult => {
@@ -74,7 +73,7 @@ export async function runCommand(
         killGroup(child.pid, "SIGKILL");
         isKilled = true;
         finish();
-      }, graceMs);
+      }, GRACE_MS);
     }, timeoutMs);
     child.once("error", (error) => {
       clearTimeout(limit);

@@ -2,6 +2,7 @@
  * What was told to whom: one small document, so that a restart or another service does not tell it again. States of an
  * incident are numbered in their order (2 · relapses, and 1 more when resolved), so one number a channel is enough.
  */
+import { fieldsOf } from "../../../base/json.ts";
 import { LeaseLost } from "../../wire/transport.ts";
 import type { Incident } from "../../../model/incident.ts";
 import { bounded, labelsOf } from "./alert-text.ts";
@@ -127,13 +128,13 @@ function prune(entries: Map<string, LedgerEntry>, nowMs: number): void {
 
 /** A document that is not ours, or half of one, counts as none. */
 function entriesOf(document: unknown): LedgerEntry[] {
-  const list = recordOf(document)?.["incidents"];
+  const list = fieldsOf(document)?.["incidents"];
   if (!Array.isArray(list)) return [];
   return list.slice(-MOST_ENTRIES).flatMap((value: unknown) => {
-    const entry = recordOf(value);
-    const labels = recordOf(entry?.["labels"]);
+    const entry = fieldsOf(value);
+    const labels = fieldsOf(entry?.["labels"]);
     if (!entry || !labels || typeof entry["id"] !== "string") return [];
-    const channels = Object.entries(recordOf(entry["channels"]) ?? {}).map(([key, mark]) => [
+    const channels = Object.entries(fieldsOf(entry["channels"]) ?? {}).map(([key, mark]) => [
       key,
       markOf(mark),
     ]);
@@ -155,18 +156,12 @@ function entriesOf(document: unknown): LedgerEntry[] {
 }
 
 function markOf(value: unknown): ChannelMark {
-  const mark = recordOf(value);
+  const mark = fieldsOf(value);
   const sending = mark?.["sending"];
   return {
     upTo: numberOf(mark?.["upTo"], -1),
     sending: typeof sending === "number" ? sending : null,
   };
-}
-
-function recordOf(value: unknown): Record<string, unknown> | undefined {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : undefined;
 }
 
 function numberOf(value: unknown, otherwise: number): number {

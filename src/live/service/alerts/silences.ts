@@ -2,6 +2,7 @@
  * What people have acknowledged or muted is silenced in Alertmanager, which repeats alerts by rules of its own. A silence
  * is made for a few minutes and renewed for as long as it is wanted: a service that goes away silences nothing for good.
  */
+import { parseFields } from "../../../base/json.ts";
 import { harmless } from "../../../base/text.ts";
 import type { ChannelMeans } from "./channel.ts";
 import type { LedgerEntry } from "./ledger.ts";
@@ -70,10 +71,6 @@ export function makeSilences(base: string, where: string, means: ChannelMeans): 
 }
 
 function idOf(answer: string): string | null {
-  try {
-    const { silenceID } = JSON.parse(answer.slice(0, MOST_ANSWER_BYTES)) as { silenceID?: unknown };
-    return typeof silenceID === "string" && silenceID.length < 200 ? silenceID : null;
-  } catch {
-    return null;
-  }
+  const { silenceID } = parseFields(answer.slice(0, MOST_ANSWER_BYTES)) ?? {};
+  return typeof silenceID === "string" && silenceID.length < 200 ? silenceID : null;
 }

@@ -2,7 +2,7 @@
 import { Refusal } from "../view.ts";
 import { AUDIT_QUERY, answerAudit } from "./audit-answer.ts";
 import { cursor, flag, moment, name, readQuery, text, whole } from "./queries.ts";
-import { found, get, own, type Route } from "./route.ts";
+import { found, get, own, post, type Route } from "./route.ts";
 import { actionBody, linkBody } from "./schemas.ts";
 
 const DAY_MS = 86_400_000;
@@ -85,56 +85,42 @@ export const INCIDENT_ROUTES: readonly Route[] = [
   get("/audit", "Audit", "Who did what, the newest first", AUDIT_QUERY, ({ view, request }) =>
     answerAudit(view, request.url ?? ""),
   ),
-  {
-    method: "post",
-    path: "/api/v1/incidents/:id/links",
-    needs: "act",
-    summary: "A read-only link to this incident, for people without access",
-    query: {},
-    body: "LinkBody",
-    answers: { schema: "Link" },
-    errors: [404, 408, 413, 415],
-    answer: async ({ view, param, caller, body }) => {
+  post(
+    "/incidents/:id/links",
+    "Link",
+    "A read-only link to this incident, for people without access",
+    { body: "LinkBody", errors: [404, 408, 413, 415] },
+    async ({ view, param, caller, body }) => {
       const parsed = linkBody.safeParse(await body());
       if (!parsed.success)
         throw new Refusal(400, 'the body must be {}, or {"days": a number up to 90}');
       const id = param("id");
       found(await view.incident(id), "incident");
-      const { link, expiresMs } = await view.links.create(
-        id,
-        DAY_MS * parsed.data.days,
-        caller.name,
-      );
+      const lifeMs = DAY_MS * parsed.data.days;
+      const { link, expiresMs } = await view.links.create(id, lifeMs, caller.name);
       await view.note(caller.name, "link", id, `until ${new Date(expiresMs).toISOString()}`);
       return { path: `/#/link/${link}`, expiresMs };
     },
-  },
-  {
-    method: "post",
-    path: "/api/v1/incidents/:id/links/revoke",
-    needs: "act",
-    summary: "Revoke all links to this incident",
-    query: {},
-    answers: { schema: "LinksRevoked" },
-    errors: [404, 415],
-    answer: async ({ view, param, caller }) => {
+  ),
+  post(
+    "/incidents/:id/links/revoke",
+    "LinksRevoked",
+    "Revoke all links to this incident",
+    { errors: [404, 415] },
+    async ({ view, param, caller }) => {
       const id = param("id");
       found(await view.incident(id), "incident");
       await view.links.revoke(id);
       await view.note(caller.name, "revoke-links", id, "all links of the incident");
       return { incident: id };
     },
-  },
-  {
-    method: "post",
-    path: "/api/v1/incidents/:id/actions/:action",
-    needs: "act",
-    summary: "Approve, dismiss or undo an action",
-    query: {},
-    body: "ActionBody",
-    answers: { schema: "Incident" },
-    errors: [404, 408, 409, 413, 415],
-    answer: async ({ view, param, caller, body }) => {
+  ),
+  post(
+    "/incidents/:id/actions/:action",
+    "Incident",
+    "Approve, dismiss or undo an action",
+    { body: "ActionBody", errors: [404, 408, 409, 413, 415] },
+    async ({ view, param, caller, body }) => {
       const parsed = actionBody.safeParse(await body());
       if (!parsed.success)
         throw new Refusal(
@@ -144,5 +130,5 @@ export const INCIDENT_ROUTES: readonly Route[] = [
       const { verb, dryRun } = parsed.data;
       return await view.act(param("id"), param("action"), verb, caller.name, dryRun);
     },
-  },
+  ),
 ];

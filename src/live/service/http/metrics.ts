@@ -107,11 +107,13 @@ function addJobs(
   jobs: readonly JobView[],
   add: (name: string, type: string, help: string, samples: readonly Sample[]) => void,
 ): void {
-  const each = (value: (job: JobView) => number | null): Sample[] =>
-    jobs.flatMap((job) => {
+  const perJob = (name: string, help: string, value: (job: JobView) => number | null): void => {
+    const samples = jobs.flatMap((job): Sample[] => {
       const found = value(job);
-      return found === null ? [] : [[{ job: job.job }, found] as const];
+      return found === null ? [] : [[{ job: job.job }, found]];
     });
+    add(`job_${name}`, "gauge", help, samples);
+  };
   const seconds = (ms: number | null): number | null => (ms === null ? null : ms / 1000);
   add(
     "job_health",
@@ -121,35 +123,16 @@ function addJobs(
       HEALTHS.map((health) => [{ job: job.job, health }, Number(job.health === health)] as const),
     ),
   );
-  add(
-    "job_iteration_seconds",
-    "gauge",
-    "What an iteration takes now.",
-    each(({ levelMs }) => seconds(levelMs)),
+  perJob("iteration_seconds", "What an iteration takes now.", (job) => seconds(job.levelMs));
+  perJob("baseline_seconds", "What an iteration takes when healthy.", (job) =>
+    seconds(job.baselineMs),
   );
-  add(
-    "job_baseline_seconds",
-    "gauge",
-    "What an iteration takes when healthy.",
-    each(({ baselineMs }) => seconds(baselineMs)),
+  perJob("last_iteration", "Number of the last iteration.", (job) => job.lastIteration);
+  perJob("wasted_gpu_seconds", "GPU time that incidents have cost so far.", (job) =>
+    seconds(job.wastedGpuMs),
   );
-  add(
-    "job_last_iteration",
-    "gauge",
-    "Number of the last iteration.",
-    each(({ lastIteration }) => lastIteration),
-  );
-  add(
-    "job_wasted_gpu_seconds",
-    "gauge",
-    "GPU time that incidents have cost so far.",
-    each(({ wastedGpuMs }) => seconds(wastedGpuMs)),
-  );
-  add(
-    "job_open_incident",
-    "gauge",
-    "1 while an incident of the job is open.",
-    each(({ incident }) => Number(incident !== null)),
+  perJob("open_incident", "1 while an incident of the job is open.", (job) =>
+    Number(job.incident !== null),
   );
 }
 

@@ -66,6 +66,23 @@ export const get = (
   answer,
 });
 
+export const post = (
+  path: string,
+  schema: SchemaName,
+  summary: string,
+  more: Pick<Route, "errors"> & Partial<Pick<Route, "query" | "body" | "bodyBytes">>,
+  answer: (ask: Ask) => unknown,
+): Route => ({
+  method: "post",
+  path: `/api/v1${path}`,
+  needs: "act",
+  summary,
+  query: {},
+  answers: { schema },
+  answer,
+  ...more,
+});
+
 export const own = (
   path: string,
   needs: Need,

@@ -1,4 +1,5 @@
 /** The table of routes behind a router: authorization, the view's answer, refusals as JSON. */
+import { jsonOf } from "../../../base/json.ts";
 import { errorText } from "../../../base/errors.ts";
 import type { IncomingMessage } from "node:http";
 import type { HttpBindings } from "@hono/node-server";
@@ -239,11 +240,9 @@ function found(response: Response | null): Response {
 }
 
 function parsed(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    throw new Refusal(400, "the body is not JSON");
-  }
+  const json = jsonOf(body);
+  if (json === undefined) throw new Refusal(400, "the body is not JSON");
+  return json;
 }
 
 function refuse(error: unknown, served: Served, hasBody: boolean): Response {

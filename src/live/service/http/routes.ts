@@ -2,7 +2,7 @@
 import { SLACK_PATH } from "../slack/slack-app.ts";
 import { INCIDENT_ROUTES } from "./incident-routes.ts";
 import { JOB_ROUTES, SHARE_ROUTES } from "./job-routes.ts";
-import { get, own, type Route } from "./route.ts";
+import { get, own, post, type Route } from "./route.ts";
 import { SITE_ROUTES } from "./site-routes.ts";
 import { WORKFLOW_ROUTES } from "./workflow-routes.ts";
 
@@ -68,14 +68,11 @@ export const ROUTES: readonly Route[] = [
 ];
 
 function switchRoute(isOn: boolean): Route {
-  return {
-    method: "post",
-    path: `/api/v1/actions/${isOn ? "on" : "off"}`,
-    needs: "act",
-    summary: isOn ? "Allow actions again" : "Switch all actions off: nothing is run any more",
-    query: {},
-    answers: { schema: "ActionsSwitch" },
-    errors: [409],
-    answer: ({ view, caller }) => view.switchActions(isOn, caller.name),
-  };
+  return post(
+    `/actions/${isOn ? "on" : "off"}`,
+    "ActionsSwitch",
+    isOn ? "Allow actions again" : "Switch all actions off: nothing is run any more",
+    { errors: [409] },
+    ({ view, caller }) => view.switchActions(isOn, caller.name),
+  );
 }

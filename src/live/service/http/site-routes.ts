@@ -10,7 +10,7 @@ import type {
   SiteScore,
 } from "../../../model/site.ts";
 import { flag, readQuery, text } from "./queries.ts";
-import type { Route } from "./route.ts";
+import { get, post, type Route } from "./route.ts";
 import { bodyOf, kind, line } from "./workflow-routes.ts";
 
 const score = {
@@ -115,94 +115,65 @@ const EXPORT_QUERY = {
 const IMPORT_QUERY = { from: text("where it comes from, for those who read the list later") };
 
 const WITH_BODY = [408, 409, 413, 415, 503];
-const shared = { query: {}, errors: WITH_BODY } as const;
-const PATH = "/api/v1/site";
-export const EXPORT_PATH = `${PATH}/export`;
+const EXPORT = "/site/export";
+export const EXPORT_PATH = `/api/v1${EXPORT}`;
 
 export const SITE_ROUTES: readonly Route[] = [
-  {
-    ...shared,
-    method: "get",
-    path: PATH,
-    needs: "read",
-    summary: "How right verdicts were here, by people's judgements, and what was learnt of logs",
-    answers: { schema: "Site" },
-    errors: [],
-    answer: ({ view }) => view.site(),
-  },
-  {
-    ...shared,
-    method: "get",
-    path: `${PATH}/labels`,
-    needs: "read",
-    summary: "Judged incidents as labels of machines, for faultline machines train --labels",
-    answers: { schema: "SiteLabels" },
-    errors: [],
-    answer: ({ view }) => view.siteLabels(),
-  },
-  {
-    ...shared,
-    method: "post",
-    path: `${PATH}/records`,
-    needs: "act",
-    summary: "Make a record of a line that nobody knew; refused where healthy jobs log it, too",
-    body: "SiteRecordBody",
-    answers: { schema: "SiteRecord" },
-    answer: async (ask) => {
-      const { id, title } = await ask.view.addRecord(
-        await bodyOf(ask, recordBody),
-        ask.caller.name,
-      );
+  get(
+    "/site",
+    "Site",
+    "How right verdicts were here, by people's judgements, and what was learnt of logs",
+    {},
+    ({ view }) => view.site(),
+  ),
+  get(
+    "/site/labels",
+    "SiteLabels",
+    "Judged incidents as labels of machines, for faultline machines train --labels",
+    {},
+    ({ view }) => view.siteLabels(),
+  ),
+  post(
+    "/site/records",
+    "SiteRecord",
+    "Make a record of a line that nobody knew; refused where healthy jobs log it, too",
+    { body: "SiteRecordBody", errors: WITH_BODY },
+    async (ask) => {
+      const asked = await bodyOf(ask, recordBody);
+      const { id, title } = await ask.view.addRecord(asked, ask.caller.name);
       return { id, title };
     },
-  },
-  {
-    ...shared,
-    method: "post",
-    path: `${PATH}/records/:id/remove`,
-    needs: "act",
-    summary: "Remove a record of the site's own",
-    answers: { schema: "SiteLogs" },
-    errors: [404, 409, 503],
-    answer: ({ view, param, caller }) => view.removeRecord(param("id"), caller.name),
-  },
-  {
-    ...shared,
-    method: "post",
-    path: `${PATH}/forget`,
-    needs: "act",
-    summary: "Take back a job that was learnt, or an import, with all that came of it",
-    body: "SiteForgetBody",
-    answers: { schema: "SiteLogs" },
-    errors: [404, ...WITH_BODY],
-    answer: async (ask) =>
-      await ask.view.forgetLogs(await bodyOf(ask, forgetBody), ask.caller.name),
-  },
-  {
-    ...shared,
-    method: "get",
-    path: EXPORT_PATH,
-    needs: "read",
-    summary: "What was learnt of logs for other sites: patterns of records, and votes on them",
-    query: EXPORT_QUERY,
-    answers: { schema: "SiteStore" },
-    errors: [],
-    answer: ({ view, request }) =>
+  ),
+  post(
+    "/site/records/:id/remove",
+    "SiteLogs",
+    "Remove a record of the site's own",
+    { errors: [404, 409, 503] },
+    ({ view, param, caller }) => view.removeRecord(param("id"), caller.name),
+  ),
+  post(
+    "/site/forget",
+    "SiteLogs",
+    "Take back a job that was learnt, or an import, with all that came of it",
+    { body: "SiteForgetBody", errors: [404, ...WITH_BODY] },
+    async (ask) => ask.view.forgetLogs(await bodyOf(ask, forgetBody), ask.caller.name),
+  ),
+  get(
+    EXPORT,
+    "SiteStore",
+    "What was learnt of logs for other sites: patterns of records, and votes on them",
+    EXPORT_QUERY,
+    ({ view, request }) =>
       view.exportSite(readQuery(request.url ?? "", EXPORT_QUERY).texts ?? false),
-  },
-  {
-    ...shared,
-    method: "post",
-    path: `${PATH}/import`,
-    needs: "act",
-    summary: "Add what another site exported",
-    body: "SiteStore",
-    bodyBytes: 8 << 20,
-    query: IMPORT_QUERY,
-    answers: { schema: "SiteLogs" },
-    answer: async (ask) => {
+  ),
+  post(
+    "/site/import",
+    "SiteLogs",
+    "Add what another site exported",
+    { body: "SiteStore", bodyBytes: 8 << 20, query: IMPORT_QUERY, errors: WITH_BODY },
+    async (ask) => {
       const { from = "" } = readQuery(ask.request.url ?? "", IMPORT_QUERY);
       return await ask.view.importSite(await bodyOf(ask, siteStore), ask.caller.name, from);
     },
-  },
+  ),
 ];

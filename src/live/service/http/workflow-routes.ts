@@ -6,7 +6,7 @@ import type { CommentedHandling, Handling, Mute } from "../../../model/handling.
 import { Refusal } from "../view.ts";
 import type { Asked } from "../workflow/deeds.ts";
 import { readQuery, whole } from "./queries.ts";
-import type { Ask, Route } from "./route.ts";
+import { type Ask, found, get, post, type Route } from "./route.ts";
 
 const ms = z.number().describe("milliseconds since 1970");
 const deed = { who: z.string(), atMs: ms };
@@ -143,97 +143,66 @@ export const digest: z.ZodType<Digest> = z.object({
 const DAY_MS = 86_400_000;
 const DIGEST_QUERY = { days: whole("over so many days; 7 by default", 3650) };
 const WITH_BODY = [404, 408, 409, 413, 415, 503];
-const HANDLING = "/api/v1/incidents/:id/handling";
-const MUTES = "/api/v1/mutes";
-const shared = { query: {}, errors: [404] } as const;
 
 export const WORKFLOW_ROUTES: readonly Route[] = [
-  {
-    ...shared,
-    method: "get",
-    path: HANDLING,
-    needs: "read",
-    summary: "Who looks after an incident, comments, and whether the verdict was right",
-    answers: { schema: "CommentedHandling" },
-    answer: async ({ view, param }) => {
-      const found = await view.handling(param("id"));
-      if (found === null) throw new Refusal(404, "there is no such incident");
-      return found;
-    },
-  },
-  {
-    ...shared,
-    method: "post",
-    path: HANDLING,
-    needs: "act",
-    summary: "Acknowledge, assign, comment, judge, merge or reopen an incident",
-    body: "HandlingBody",
-    answers: { schema: "Handling" },
-    errors: WITH_BODY,
-    answer: async (ask) => {
+  get(
+    "/incidents/:id/handling",
+    "CommentedHandling",
+    "Who looks after an incident, comments, and whether the verdict was right",
+    {},
+    async ({ view, param }) => found(await view.handling(param("id")), "incident"),
+  ),
+  post(
+    "/incidents/:id/handling",
+    "Handling",
+    "Acknowledge, assign, comment, judge, merge or reopen an incident",
+    { body: "HandlingBody", errors: WITH_BODY },
+    async (ask) => {
       const asked = await bodyOf(ask, handlingBody);
       return await ask.view.handle(ask.param("id"), asked, ask.caller.name);
     },
-  },
-  {
-    ...shared,
-    method: "get",
-    path: "/api/v1/handling",
-    needs: "read",
-    summary: "The same of all incidents that somebody touched of late",
-    answers: { schema: "Handlings" },
-    errors: [],
-    answer: ({ view }) => ({ handlings: [...view.handlings().values()].slice(-1000) }),
-  },
-  {
-    ...shared,
-    method: "get",
-    path: "/api/v1/digest",
-    needs: "read",
-    summary: "What was lost to what and where, who broke again, how right verdicts were",
-    query: DIGEST_QUERY,
-    answers: { schema: "Digest" },
-    errors: [],
-    answer: ({ view, request, nowMs }) => {
+  ),
+  get(
+    "/handling",
+    "Handlings",
+    "The same of all incidents that somebody touched of late",
+    {},
+    ({ view }) => ({ handlings: [...view.handlings().values()].slice(-1000) }),
+  ),
+  get(
+    "/digest",
+    "Digest",
+    "What was lost to what and where, who broke again, how right verdicts were",
+    DIGEST_QUERY,
+    ({ view, request, nowMs }) => {
       const { days } = readQuery(request.url ?? "", DIGEST_QUERY);
       return view.digest(nowMs - (days ?? 7) * DAY_MS);
     },
-  },
-  {
-    ...shared,
-    method: "get",
-    path: MUTES,
-    needs: "read",
-    summary: "What nobody is alerted of: mutes and maintenance windows that are not over",
-    answers: { schema: "Mutes" },
-    errors: [],
-    answer: ({ view }) => ({ mutes: view.mutes() }),
-  },
-  {
-    ...shared,
-    method: "post",
-    path: MUTES,
-    needs: "act",
-    summary: "Mute alerts by job, machine or cause for a while, or for planned maintenance",
-    body: "MuteBody",
-    answers: { schema: "MadeMute" },
-    errors: WITH_BODY,
-    answer: async (ask) => {
+  ),
+  get(
+    "/mutes",
+    "Mutes",
+    "What nobody is alerted of: mutes and maintenance windows that are not over",
+    {},
+    ({ view }) => ({ mutes: view.mutes() }),
+  ),
+  post(
+    "/mutes",
+    "MadeMute",
+    "Mute alerts by job, machine or cause for a while, or for planned maintenance",
+    { body: "MuteBody", errors: WITH_BODY },
+    async (ask) => {
       const { fromMs = ask.nowMs, ...rest } = await bodyOf(ask, muteBody);
       return await ask.view.mute({ ...rest, fromMs }, ask.caller.name);
     },
-  },
-  {
-    ...shared,
-    method: "post",
-    path: `${MUTES}/:id/end`,
-    needs: "act",
-    summary: "End a mute",
-    answers: { schema: "Mutes" },
-    answer: async ({ view, param, caller }) => ({
-      mutes: await view.unmute(param("id"), caller.name),
-    }),
-  },
+  ),
+  post(
+    "/mutes/:id/end",
+    "Mutes",
+    "End a mute",
+    { errors: [404] },
+    async ({ view, param, caller }) => ({ mutes: await view.unmute(param("id"), caller.name) }),
+  ),
 ];
 
 export async function bodyOf<T>({ body }: Ask, schema: z.ZodType<T>): Promise<T> {

@@ -1,4 +1,5 @@
 /** Which machines a job runs on and which stages they carry, from its agents; kept in the job's document for others. */
+import { fieldsOf } from "../../../base/json.ts";
 import { getOrInsert, groupBy } from "../../../base/group-by.ts";
 import { ranges } from "../../../base/text.ts";
 import { NO_ONE_JOB } from "../../../model/incident.ts";
@@ -68,8 +69,7 @@ export function machinesIn(document: unknown): string[] {
  * agent has reported the job since `heardMs`: another job may run there by now.
  */
 export function placedJobOf(document: unknown, heardMs: number): PlacedJob | null {
-  if (typeof document !== "object" || document === null) return null;
-  const { job, run, startedMs, seenMs, hasEnded } = document as Record<string, unknown>;
+  const { job, run, startedMs, seenMs, hasEnded } = fieldsOf(document) ?? {};
   if (typeof job !== "string" || typeof run !== "string" || hasEnded === true) return null;
   if (typeof seenMs !== "number" || seenMs < heardMs) return null;
   const placed = new Map<string, PlacedMachine>();

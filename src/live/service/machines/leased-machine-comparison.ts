@@ -1,4 +1,5 @@
 /** The schedule of the machine comparison, under a lease: of several services one asks Prometheus. */
+import { fieldsOf } from "../../../base/json.ts";
 import { errorText } from "../../../base/errors.ts";
 import { type Incident, type IncidentAction, NO_ONE_JOB } from "../../../model/incident.ts";
 import type { Coordinator } from "../../wire/transport.ts";
@@ -87,7 +88,7 @@ export class LeasedMachineComparison {
     const { coordinator, writing, comparison: comparing } = this.#options;
     const lease = await coordinator.claim(NO_ONE_JOB);
     if (!lease) return null;
-    const document = recordOf(await coordinator.read(NO_ONE_JOB));
+    const document = fieldsOf(await coordinator.read(NO_ONE_JOB)) ?? {};
     const writer: IncidentWriter = new IncidentWriter({
       ...writing,
       lease,
@@ -111,10 +112,6 @@ export class LeasedMachineComparison {
     for (const incident of incidents.shown) writer.alerts.notify(incident);
     return { comparison: new MachineComparison(comparing, incidents), incidents, writer };
   }
-}
-
-function recordOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
 function incidentsOf(value: unknown): Incident[] {

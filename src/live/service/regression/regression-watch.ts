@@ -3,6 +3,7 @@
  * layout were like comes from the history and goes there, whatever the job is called.
  */
 import { createHash } from "node:crypto";
+import { fieldsOf } from "../../../base/json.ts";
 import type { History } from "../../../history/history.ts";
 import type { WorkSummary } from "../../../model/work-summary.ts";
 import type { JobRun } from "../job/job-run.ts";
@@ -94,11 +95,10 @@ function keyOf({ worldSize }: JobRun, work: string): string {
 
 /** Of a document that a service of another version may have written. */
 export function windowsOf(document: unknown): readonly WorkWindow[] {
-  if (typeof document !== "object" || document === null) return [];
-  const { windows } = document as { readonly windows?: unknown };
+  const { windows } = fieldsOf(document) ?? {};
   const isWindow = (one: Partial<WorkWindow> | null): boolean =>
     typeof one?.stepMs === "number" &&
     typeof one.synchronizations === "number" &&
-    [one.high, one.mean, one.shapes].every((part) => typeof part === "object" && part !== null);
+    [one.high, one.mean, one.shapes].every((part) => fieldsOf(part) !== null);
   return Array.isArray(windows) && windows.every(isWindow) ? (windows as WorkWindow[]) : [];
 }

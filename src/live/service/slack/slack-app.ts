@@ -4,6 +4,7 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { z } from "zod";
+import { jsonOf } from "../../../base/json.ts";
 import { errorText } from "../../../base/errors.ts";
 import { cutText, harmless } from "../../../base/text.ts";
 import { acknowledgedNow, type Mute } from "../../../model/handling.ts";
@@ -219,14 +220,6 @@ function clickOf(body: string): Click {
     incident: action.value,
     replyUrl,
   };
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 /** The service posts nowhere else, whatever a request says. */

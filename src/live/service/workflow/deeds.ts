@@ -2,6 +2,7 @@
  * What people do about incidents is kept as rows of the audit trail and nowhere else: rows are only ever added, so two
  * people, or two services, cannot overwrite each other, and the trail is complete by itself.
  */
+import { parseFields } from "../../../base/json.ts";
 import { CAUSES, type Cause } from "../../../model/cause.ts";
 import type { AuditRow } from "../../../history/history.ts";
 import type { Comment, Handling, Judgement, Mute, SaidThen } from "../../../model/handling.ts";
@@ -175,7 +176,7 @@ export function handlingsOf(rows: readonly AuditRow[]): Map<string, Handling> {
 
 /** null for what an older or newer service wrote in another way. */
 function judgementOf(detail: string): Judgement | null {
-  const { isRight, machine, cause, jobs, said } = objectOf(detail);
+  const { isRight, machine, cause, jobs, said } = parseFields(detail) ?? {};
   const then = (said ?? {}) as Partial<SaidThen>;
   if (typeof isRight !== "boolean" || typeof then.confidence !== "number") return null;
   return {
@@ -198,7 +199,7 @@ function judgementOf(detail: string): Judgement | null {
 
 /** null for what an older or newer service wrote in another way. */
 export function muteOf({ detail, who }: Pick<AuditRow, "detail" | "who">): Mute | null {
-  const { id, fromMs, untilMs, kind, job, machine, cause, why } = objectOf(detail);
+  const { id, fromMs, untilMs, kind, job, machine, cause, why } = parseFields(detail) ?? {};
   if (typeof id !== "string" || typeof fromMs !== "number" || typeof untilMs !== "number")
     return null;
   return {
@@ -212,16 +213,6 @@ export function muteOf({ detail, who }: Pick<AuditRow, "detail" | "who">): Mute 
     who,
     why: textOf(why) ?? "",
   };
-}
-
-/** Empty where it is none. */
-function objectOf(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? { ...value } : {};
-  } catch {
-    return {};
-  }
 }
 
 function textOf(value: unknown): string | null {

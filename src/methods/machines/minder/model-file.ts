@@ -1,4 +1,5 @@
 /** Minder's trained models as data: one per metric (§4.2), and one for metrics that have none. */
+import { jsonOf } from "../../../base/json.ts";
 import { getOrInsert } from "../../../base/group-by.ts";
 import { UserError } from "../../../base/errors.ts";
 import {
@@ -41,12 +42,8 @@ export function vaeOf({ vae }: MetricModel): LstmVae {
 /** A file that a retraining wrote. */
 export function readModels(text: string, name: string): MinderModels {
   const hint = "Train again with the same version of Faultline.";
-  let models: Partial<MinderModels> | null;
-  try {
-    models = JSON.parse(text) as Partial<MinderModels> | null;
-  } catch {
-    throw new UserError(`${name} is not JSON`, hint, 3);
-  }
+  const models = jsonOf(text) as Partial<MinderModels> | null | undefined;
+  if (models === undefined) throw new UserError(`${name} is not JSON`, hint, 3);
   if (models?.version !== 1 || !models.metrics || !models.fallback)
     throw new UserError(`${name} holds no models of version 1`, hint, 3);
   const { version, metrics, fallback } = models;

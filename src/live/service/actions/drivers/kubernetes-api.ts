@@ -1,6 +1,7 @@
 /** Requests to a Kubernetes API server with a service account, bounded in time and size; and its refusals in plain words. */
 import { readFileSync } from "node:fs";
 import { request } from "node:https";
+import { parseFields } from "../../../../base/json.ts";
 import { errorText } from "../../../../base/errors.ts";
 import { cutText, harmless } from "../../../../base/text.ts";
 
@@ -77,7 +78,10 @@ export function apiCall({ server, token, ca }: ApiAccess, timeoutMs: number): Ap
             });
             response.on("error", (error) => fail(`broke off: ${wordsOf(error)}`));
             response.on("end", () =>
-              resolve({ status: response.statusCode ?? 0, body: parsed(Buffer.concat(parts)) }),
+              resolve({
+                status: response.statusCode ?? 0,
+                body: parseFields(Buffer.concat(parts).toString("utf8")) ?? {},
+              }),
             );
           },
         );
@@ -109,15 +113,6 @@ export function refusalWords({ status, body }: ApiAnswer, what: string): string 
       return `the API server does not allow it now (429)${said}`;
     default:
       return `the API server answered ${status}${said}`;
-  }
-}
-
-function parsed(bytes: Buffer): ApiAnswer["body"] {
-  try {
-    const value: unknown = JSON.parse(bytes.toString("utf8"));
-    return typeof value === "object" && value !== null ? (value as ApiAnswer["body"]) : {};
-  } catch {
-    return {};
   }
 }
 

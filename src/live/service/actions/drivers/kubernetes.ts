@@ -3,6 +3,7 @@
  * is changed gets a mark (an annotation) in the same request: a repeated action sees that it was done, undoing takes back
  * only what this action changed, and after kill -9 the mark says whether it was done.
  */
+import { parseFields } from "../../../../base/json.ts";
 import { count } from "../../../../base/text.ts";
 import {
   type Outcome,
@@ -204,14 +205,10 @@ async function readNode(machine: string, path: string, call: ApiCall): Promise<S
 }
 
 function markOf(text: string | undefined): Mark | null {
-  try {
-    const value = JSON.parse(text ?? "null") as Partial<Mark> | null;
-    return typeof value?.by === "string"
-      ? { by: value.by, cordoned: value.cordoned === true, tainted: value.tainted === true }
-      : null;
-  } catch {
-    return null;
-  }
+  const { by, cordoned, tainted } = parseFields(text ?? "") ?? {};
+  return typeof by === "string"
+    ? { by, cordoned: cordoned === true, tainted: tainted === true }
+    : null;
 }
 
 /** Cordoned first: an evicted pod must not come back to it. */
