@@ -2,9 +2,8 @@
 import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { BUILT } from "../../base/built.ts";
-import { errorText, UserError } from "../../base/errors.ts";
+import { UserError } from "../../base/errors.ts";
 import { harmless } from "../../base/text.ts";
-import { connectClickHouse, parseClickHouseUrl } from "../../history/clickhouse-connect.ts";
 import { thisMachine, type Machine } from "../../live/agent/process-state.ts";
 import {
   defaultData,
@@ -274,19 +273,4 @@ function text(io: Io, lines: readonly Line[]): string {
       return `${paint(state)} ${check.padEnd(width)}  ${harmless(what)}\n`;
     })
     .join("");
-}
-
-/** Why the ClickHouse of a configuration does not answer, with the user and the database that it names; null where it does. */
-async function lookAtDatabase(url: string, timeoutMs: number): Promise<string | null> {
-  try {
-    const server = await connectClickHouse(parseClickHouseUrl(url), timeoutMs);
-    try {
-      await server.select("SELECT 1.0", (row) => row.float64());
-      return null;
-    } finally {
-      await server.close();
-    }
-  } catch (error) {
-    return errorText(error);
-  }
 }
