@@ -86,12 +86,11 @@ function knownIn(given: Partial<LogKnown>, file: string): LogKnown {
   if (!isMap(normal) || !isMap(votes)) throw new UserError(`${file} is damaged`, MAKE_ONE, 3);
   const isCount = (value: unknown): boolean =>
     typeof value === "number" && value >= 0 && value <= MOST_COUNT;
-  const isTexts = (value: unknown): boolean =>
-    Array.isArray(value) && value.every((one) => typeof one === "string");
   const isVote = (vote: Partial<Vote> | null): boolean =>
-    isCount(vote?.confirmed) && isCount(vote?.disputed) && isTexts(vote?.notes);
+    isCount(vote?.confirmed) && isCount(vote?.disputed) && Array.isArray(vote?.notes);
   const isSound =
-    isTexts(jobs) &&
+    Array.isArray(jobs) &&
+    jobs.every((job) => typeof job === "string") &&
     Object.values(normal).every(isCount) &&
     Array.isArray(records) &&
     Object.values(votes).every(isVote);
@@ -100,7 +99,13 @@ function knownIn(given: Partial<LogKnown>, file: string): LogKnown {
     jobs,
     normal,
     records: records.map((record, i) => checked(record, `${file}, record ${i + 1}`)),
-    votes,
+    // Earlier versions took any notes: a store must not become unreadable by what it took.
+    votes: Object.fromEntries(
+      Object.entries(votes).map(([id, { confirmed, disputed, notes }]) => [
+        id,
+        { confirmed, disputed, notes: notes.filter((note) => typeof note === "string") },
+      ]),
+    ),
   };
 }
 

@@ -297,7 +297,11 @@ describe("what the site knows of logs", () => {
     const { imports } = await site.take(strange, "ada");
     expect(imports).toMatchObject([{ jobs: 1, who: "ada" }]);
     expect((await site.store()).normal).toMatchObject({ "step <NUM>": 1 });
-    const votes = { x: { confirmed: 1, disputed: 0, notes: [deep] } };
-    await expect(site.take({ ...strange, votes }, "ada")).rejects.toMatchObject({ status: 409 });
+    const votes = { x: { confirmed: 1, disputed: 0, notes: [deep, "said"], deep } };
+    await site.take({ ...strange, votes }, "ada");
+    // Also where an earlier version has kept it as it came.
+    documents.set("site/logs/b", { ...strange, votes });
+    const known = await site.store();
+    expect(known.votes["x"]).toEqual({ confirmed: 1, disputed: 0, notes: ["said"] });
   });
 });
