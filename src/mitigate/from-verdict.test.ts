@@ -45,6 +45,15 @@ describe("a plan from a verdict", () => {
     expect(steps.find(({ strategy }) => strategy === "S4")!.exclude).toEqual(["node003"]);
   });
 
+  test("is none where nobody knows how much of the slowdown the suspect causes", async () => {
+    const { all } = files({ gpus: 16, tp: 2, pp: 2 }, "gpu-slow:rank=6:from=10:severity=2");
+    const verdict = await diagnoseFiles(all);
+    const told = { ...verdict, answer: { ...verdict.answer!, slower: null } };
+    expect(planForVerdict(jobOf(all), told)).toEqual({
+      why: "how much of the slowdown is due to the suspect is not known",
+    });
+  });
+
   test("of a tensor-parallel group over several machines only the suspect's is left out", async () => {
     const shape = { gpus: 16, tp: 4, pp: 1, gpusPerMachine: 1 };
     const { all } = files(shape, "gpu-slow:rank=6:from=10:severity=2");

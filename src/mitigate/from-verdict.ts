@@ -35,6 +35,9 @@ export function planForVerdict(
     .map((finding) => factOf(finding, "slow-down"))
     .find((fact) => fact !== null);
   if (!slowDown) return { why: "iteration times before and during the slowdown are unknown" };
+  // The job was slow long before the suspect was: most of it would stay.
+  if (verdict.answer?.slower === null && !slowDown.intermittent)
+    return { why: "how much of the slowdown is due to the suspect is not known" };
   const trouble = troubleOf(job, verdict, places);
   if ("why" in trouble) return trouble;
   const counted = microBatchesOf(job, places, options.microBatches);

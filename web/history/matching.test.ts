@@ -25,6 +25,8 @@ it("finds incidents by every word: job, machine, rank, cause, state, how it ende
   expect(ids("LLAMA")).toEqual(["a"]);
   expect(ids("node007 fixed")).toEqual(["b", "c"]);
   expect(ids("rank 56")).toEqual(["b", "c"]);
+  const marks = { ...hang, id: "d", summary: "rank 4: 117,156 marks, 56.5 a second" };
+  expect(matching([...all, marks], "rank 56").map(({ id }) => id)).toEqual(["b", "c"]);
   expect(ids("network-slow open")).toEqual([]);
   expect(ids("open gpu-hang")).toEqual(["a"]);
 });

@@ -8,8 +8,14 @@ export function matching(incidents: readonly Incident[], words: string): Inciden
   if (wanted.length === 0) return [...incidents];
   return incidents.filter((incident) => {
     const text = textOf(incident);
-    return wanted.every((word) => text.includes(word));
+    return wanted.every((word) => occursIn(text, word));
   });
+}
+
+/** A number only as a whole: rank 17 is not in "117,139". */
+function occursIn(text: string, word: string): boolean {
+  if (!/^\d+$/.test(word)) return text.includes(word);
+  return new RegExp(`(?<!\\d|\\d[.,])${word}(?!\\d|[.,]\\d)`).test(text);
 }
 
 function textOf(incident: Incident): string {

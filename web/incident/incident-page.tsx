@@ -2,6 +2,7 @@
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { intermittentWords } from "../../src/base/text.ts";
+import type { IncidentValidation } from "../../src/model/incident.ts";
 import { validationWords } from "../../src/report/reasoning-words.ts";
 import { Fact, headOfIncident, VerdictHead } from "../../src/report/parts/verdict-head.tsx";
 import { type Incident, paths } from "../live/api.ts";
@@ -84,6 +85,7 @@ export function IncidentPage({ id }: { readonly id: string }): VNode {
       {verdict && (
         <details class="fl-proof" id="proof">
           <summary>Show me the proof</summary>
+          {incident.validation && <Tests of={incident.validation} />}
           <WhoIsIt incident={incident} verdict={verdict} />
           <Pictures incident={incident} asked={picture} />
           <Why verdict={verdict} />
@@ -106,7 +108,7 @@ export function IncidentPage({ id }: { readonly id: string }): VNode {
 }
 
 function Facts({ incident }: { readonly incident: Incident }): VNode {
-  const { onsetMs, resolvedMs, wastedGpuMs, relapses, intermittent, validation } = incident;
+  const { onsetMs, resolvedMs, wastedGpuMs, relapses, intermittent } = incident;
   return (
     <>
       <Fact name={resolvedMs === null ? "For" : "Lasted"}>
@@ -122,20 +124,23 @@ function Facts({ incident }: { readonly incident: Incident }): VNode {
           {intermittentWords(intermittent.slow, intermittent.of, intermittent.ratio)}
         </Fact>
       )}
-      {validation && (
-        <Fact name="Tests">
-          {validationWords(validation)}
-          {validation.costGpuMs !== null && (
-            <>
-              , cost <Waste gpuMs={validation.costGpuMs} />
-            </>
-          )}
-        </Fact>
-      )}
       {relapses > 0 && (
         <Fact name="Came back">{relapses === 1 ? "once" : `${relapses} times`}</Fact>
       )}
     </>
+  );
+}
+
+function Tests({ of }: { readonly of: IncidentValidation }): VNode {
+  return (
+    <p class="section">
+      <b>Tests by the ranks:</b> {validationWords(of)}
+      {of.costGpuMs !== null && (
+        <>
+          , cost <Waste gpuMs={of.costGpuMs} />
+        </>
+      )}
+    </p>
   );
 }
 
