@@ -32,7 +32,7 @@ import type {
 } from "../job/job-events.ts";
 import type { JobRun } from "../job/job-run.ts";
 import { type JobState, openSlowdowns, withWasteNow } from "../job/job-state.ts";
-import { unheardOf, withUnheard } from "../job/partial-view.ts";
+import { ranksUnheard, unheardOf, withUnheard } from "../job/partial-view.ts";
 import type { SuspectedSlowdown } from "../slowdown/slowdown-detector.ts";
 import { explainedPause, provesStandstill } from "../standstill/standstill-proof.ts";
 import { standstillVerdict } from "../standstill/standstill-verdict.ts";
@@ -336,8 +336,8 @@ export function onCollected(turn: Turn, event: EventOf<"collected">): void {
   const stood = standstillVerdict(run, kind, ranks, says, seen);
   const missing = event.diagnosis?.verdict.missing ?? [];
   const verdict = stood === seen ? stood : withUnheard({ ...stood, missing }, unheard);
-  const isPartial = verdict.suspects.length === 0 && unheard.machines.length > 0;
-  state.partialEvidence = isPartial ? { evidence, unheard: unheard.machines.length } : null;
+  const unheardRanks = verdict.suspects.length > 0 ? 0 : ranksUnheard(unheard);
+  state.partialEvidence = unheardRanks > 0 ? { evidence, ranks: unheardRanks } : null;
   const found = diagnosis && { ...diagnosis, verdict };
   if (state.still === suspicion?.incident) {
     const confirm: JobStep = {

@@ -20,7 +20,7 @@ import {
 import type { EventOf, JobDecision, JobEvent } from "./job-events.ts";
 import { JobRun, type JobIteration } from "./job-run.ts";
 import { hasEnded, type JobState, openSlowdowns, ranksClaimed } from "./job-state.ts";
-import { unheardOf } from "./partial-view.ts";
+import { ranksUnheard, unheardOf } from "./partial-view.ts";
 import { onRegression, onRegressionOver } from "../regression/regression-steps.ts";
 import {
   backMs,
@@ -146,10 +146,11 @@ function beginRun({ state }: Turn, report: JobReport): void {
   state.countedBefore = { iteration: saved.lastIteration, untilMs: saved.seenMs };
   if (still) {
     state.standstills.resume();
-    const { id, ranks, summary: says } = still;
+    const { id, ranks, verdict } = still;
     const kind = still.kind === "crash" ? "crash" : "hang";
-    // The service was killed before there was a verdict.
-    if (still.verdict === null)
+    const says = verdict === null ? still.summary : "no iteration completes";
+    // The service was killed before there was a verdict, or there is one that names nobody: agents may be heard that were not.
+    if (verdict === null || verdict.suspects.length === 0)
       enqueueDecision(state, { do: "collect", run, id, kind, ranks, says });
   }
   // The baseline is known: a slowdown that began while no service ran is one.
@@ -301,12 +302,12 @@ function onTick(turn: Turn): void {
   else enqueueDecision(state, collect);
 }
 
-/** Whoever is at fault was perhaps among those that were not heard: half of them are by now. */
+/** Whoever is at fault was perhaps among the ranks that were not heard: half of them are by now. */
 function collectAgain({ state, nowMs }: Turn): void {
   const { still, partialEvidence: partial } = state;
   if (!partial || partial.evidence.id !== still?.id) return;
-  const { machines } = unheardOf(partial.evidence.run, null, nowMs);
-  if (machines.length > partial.unheard / 2) return;
+  const unheard = ranksUnheard(unheardOf(partial.evidence.run, null, nowMs));
+  if (unheard > partial.ranks / 2) return;
   state.partialEvidence = null;
   enqueueDecision(state, partial.evidence);
 }

@@ -70,8 +70,8 @@ export interface JobState extends Incidents {
   readonly suspicion: SuspectedStandstill | null;
   /** JobRun.epoch when the job came to a standstill. */
   readonly stillEpoch: number;
-  /** Its evidence names nobody, and so many machines were not heard: once they are, it is collected again. */
-  readonly partialEvidence: { readonly evidence: CollectDecision; readonly unheard: number } | null;
+  /** Its evidence names nobody, and so many ranks were not heard: once they are, it is collected again. */
+  readonly partialEvidence: { readonly evidence: CollectDecision; readonly ranks: number } | null;
   /** The last iteration that the previous service counted in this run, and when it did. */
   readonly countedBefore: { readonly iteration: number; readonly untilMs: number };
   /** How micro-batches are shared out; null: equally. */

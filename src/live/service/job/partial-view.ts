@@ -40,6 +40,10 @@ export function unheardOf(run: JobRun, connected: ConnectedAgents | null, nowMs:
   return { machines: [...machines].sort(byName), ranks, of, agentless, worldSize };
 }
 
+export function ranksUnheard({ ranks, agentless }: Unheard): number {
+  return ranks.length + agentless.length;
+}
+
 function ranksWithoutAgent({ ranks, worldSize }: JobRun): number[] {
   const without: number[] = [];
   for (let rank = 0; rank < worldSize; rank++) if (!ranks.has(rank)) without.push(rank);

@@ -213,6 +213,31 @@ describe("SlowdownDetector", () => {
     expect(after.map((one) => one.do)).toContain("recovered");
   });
 
+  it("searches what is left of two slowdowns by how slow that is, not by what was fixed", () => {
+    const detector = new SlowdownDetector();
+    watch(
+      noisy(
+        [
+          [40, 1000],
+          [10, 4000],
+        ],
+        0.005,
+      ),
+      detector,
+    );
+    detector.settle();
+    const push = (iteration: number): SlowdownDecision[] => {
+      const durationMs = 1350 + (iteration % 3);
+      const endMs = 80_000 + 1350 * (iteration - 50);
+      return detector.push({ iteration, durationMs, endMs, levelMs: 4000, shift: null });
+    };
+    for (let i = 50; i < 54; i++) push(i);
+    detector.beginAgain(50);
+    const search = push(54).find((one) => one.do === "localize")!;
+    expect(search).toMatchObject({ isAgain: false, suspicion: { slowFrom: 50 } });
+    expect(search.suspicion.afterMs).toBeCloseTo(1351, -1);
+  });
+
   it("searches an incident again ever more seldom, unless the job became slower", () => {
     type Search = Extract<SlowdownDecision, { do: "localize" }>;
     const searchesOf = (msAt: (iteration: number) => number): Search[] => {

@@ -193,11 +193,11 @@ export class SlowdownDetector {
     if (first && first.iteration > suspicion.slowFrom) this.#goOnFrom(suspicion, first);
   }
 
-  #goOnFrom(
-    { beforeMs, afterMs, ...known }: SuspectedSlowdown,
-    { iteration, startMs }: Last,
-  ): void {
+  #goOnFrom({ beforeMs, ...known }: SuspectedSlowdown, { iteration, startMs }: Last): void {
     const isTentative = known.isTentative && !this.#isSettled;
+    // What is left may be far less slow than what was fixed.
+    const since = this.#last.filter((one) => one.iteration >= iteration);
+    const afterMs = median(since.map(({ ms }) => ms));
     const stretch = { slowFrom: iteration, fromMs: startMs, beforeMs, afterMs, isTentative };
     this.#begin(stretch, iteration);
   }
