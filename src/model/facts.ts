@@ -38,6 +38,7 @@ export type Fact =
   | SlowDevice
   | OtherDevice
   | EvenRanks
+  | UnevenRanks
   | SlowBeforeStop
   | ShortRecord
   | SlowLink
@@ -388,6 +389,12 @@ export interface EvenRanks {
   readonly fact: "even-ranks";
   readonly evenRanks: number;
   readonly comparedIterations: number;
+}
+
+/** Nobody is accused, and yet one rank is waited for much more than its peers. */
+export interface UnevenRanks {
+  readonly fact: "uneven-ranks";
+  readonly unevenRanks: number;
 }
 
 /** The record does not reach back to before the slow-down. */

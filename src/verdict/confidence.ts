@@ -134,6 +134,7 @@ function measured(findings: readonly Finding[]): number {
     (finding) => factOf(finding, "even-ranks")?.comparedIterations ?? 0,
   );
   const most = Math.max(0, ...iterations);
+  if (findings.some((finding) => factOf(finding, "uneven-ranks"))) return HARDLY_MEASURED;
   // A slow-down smaller than the noise may hide in it.
   const isNoisy = findings.some(
     (finding) => (factOf(finding, "even-iterations")?.variation ?? 0) >= NOISY,

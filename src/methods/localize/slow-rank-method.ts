@@ -141,7 +141,8 @@ export const slowRank: Method = {
     // Groups of a healthy job differ a little, too: whichever rank left nothing would be named.
     const isPlain = away !== null && away.growthMs >= PLAINLY * median(totalMs);
     const told = isPlain ? [fromUnseenPeer(away, witness)] : accused;
-    if (told.length === 0 && leads.isEven) yield nobodyAhead(leads.iterations, cut, lacks);
+    if (told.length === 0)
+      yield leads.isEven ? nobodyAhead(leads.iterations, cut, lacks) : uneven(cut, lacks);
     if (told.length === 0 && job.iterations.some(isSlowed) && !split)
       yield tooShort(iterations.length, cut[0]!.file, lacks);
     if (!split || told.length === 0) {
@@ -214,6 +215,20 @@ function nobodyAhead(
     weight: 0.2,
     at: [{ file: cut[0]!.file }],
     data: { fact: "even-ranks", evenRanks: cut.length, comparedIterations: iterations },
+    accuses: [],
+    clears: [],
+    lacks,
+  };
+}
+
+/** Nobody can be named, and nobody can say that no rank is slow. */
+function uneven(cut: readonly RankOperators[], lacks: readonly string[]): NewFinding {
+  const says = `ranks spend different times in communication, and the records do not show which of the ${cut.length} makes the others wait`;
+  return {
+    says,
+    weight: 0.1,
+    at: [{ file: cut[0]!.file }],
+    data: { fact: "uneven-ranks", unevenRanks: cut.length },
     accuses: [],
     clears: [],
     lacks,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { testRanks, type TestJob } from "../../../test/support/methods/ranks.ts";
+import { timeBreakdowns } from "./time-breakdown.ts";
 import { leadsOf } from "./waited-for.ts";
 
 /** The same every time, between -1 and 1. */
@@ -126,5 +127,26 @@ describe("whom the others wait for", () => {
       accounts.set(rank, { ...account, iteration, totalMs, ownMs, issueMs });
     }
     expect(leadsOf(late, accounts).suspects.map(({ rank }) => rank)).toEqual([5]);
+  });
+
+  test("is not a rank for what it does when the others' records have ended", () => {
+    const { cut } = testRanks(slowed(80, 26));
+    const shorter = cut.map((one) =>
+      one.rank === 5
+        ? one
+        : {
+            ...one,
+            iteration: one.iteration.slice(0, 28),
+            from: one.from.slice(0, 28),
+            to: one.to.slice(0, 28),
+            durationMs: one.durationMs.slice(0, 28),
+            startMs: one.startMs.slice(0, 28),
+          },
+    );
+    const slow = Array.from({ length: 25 }, (_, k) => 25 + k);
+    const isWaitedFor = (ranks: typeof cut): boolean =>
+      leadsOf(ranks, timeBreakdowns(ranks, [])).isWaitedFor(5, slow);
+    expect(isWaitedFor(cut)).toBe(true);
+    expect(isWaitedFor(shorter)).toBe(false);
   });
 });

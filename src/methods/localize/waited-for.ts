@@ -36,8 +36,11 @@ const LEAST_SIGMAS = 3;
 const CALLS_SPREAD = 0.15;
 /** No lead is known better than this share of an iteration. */
 const FLOOR = 0.003;
-/** Where a rank is waited for by so much of an iteration more than its peers, ranks are not even, whoever is to blame. */
-const UNEVEN = 0.3;
+/**
+ * Where a rank is waited for by so much of an iteration more than its peers, ranks are not even, whoever is to blame. Of
+ * recorded healthy jobs one comes to more.
+ */
+const UNEVEN = 0.15;
 /** A rank that leads by less than this part of the largest lead works beside a slow rank. */
 const OF_LARGEST = 0.5;
 /** What leads of other ranks do at any time, as a part of what is no chance. */
@@ -53,6 +56,8 @@ const FEWEST = 4;
 const FEWEST_SLOW = 7;
 /** Share of the iterations since the change in which the lead is at least half of what it is taken to be. */
 const HOLDS = 0.7;
+/** Share of the iterations in which a rank is said to be slow that others have on record, too. */
+const SEEN = 0.5;
 /** Ranks that must have an iteration on record, as a part of the most that any has. */
 const WIDELY = 0.75;
 const LEVELS = { minRatio: 1.03, driftRatio: 1.08 };
@@ -96,6 +101,7 @@ export function leadsOf(
     isWaitedFor(rank, slow) {
       const lead = leads.find((one) => one.rank === rank);
       if (!lead) return true;
+      if (comparedIn(lead.ms, slow) < SEEN * slow.length) return false;
       const { growthMs, errorMs } = growthIn(lead.ms, new Set(slow));
       // Without iterations of both kinds nothing can be said against it.
       if (Number.isNaN(growthMs)) return true;
@@ -221,6 +227,14 @@ function callsSpread(
   return more >= CALLS_SPREAD * iterationMs && more >= STANDS_OUT * spread(others);
 }
 
+/**
+ * In how many of these iterations a rank could be compared. Of dumps that were taken at different times some go on alone: nobody
+ * is seen to wait for what a rank does then.
+ */
+function comparedIn(ms: Float64Array, iterations: Iterable<number>): number {
+  return [...iterations].filter((i) => !Number.isNaN(ms[i]!)).length;
+}
+
 interface Growth {
   readonly growthMs: number;
   /** How far chance may be off. */
@@ -259,7 +273,8 @@ function mostWaitedFor(
     const numbers = new Set(slow);
     const growth = ({ account, ms }: Lead): Map<number, number> => {
       const before = median([...ms].filter((one, i) => !Number.isNaN(one) && !numbers.has(i)));
-      return new Map(slow.map((i) => [account.iteration[i]!, ms[i]! - before]));
+      const compared = slow.filter((i) => !Number.isNaN(ms[i]!));
+      return new Map(compared.map((i) => [account.iteration[i]!, ms[i]! - before]));
     };
     const own = growth(leads.find((lead) => lead.rank === rank)!);
     const theirs = others.map(growth);
@@ -338,7 +353,8 @@ function grownSince(
     [...iteration.keys()].filter((i) => i >= shift.from && iteration[i]! <= shift.to),
   );
   const { growthMs, errorMs } = growthIn(lead.ms, slow);
-  if (!(growthMs >= MATTERS * iterationMs) || slow.size < FEWEST_SLOW) return null;
+  if (!(growthMs >= MATTERS * iterationMs) || comparedIn(lead.ms, slow) < FEWEST_SLOW) return null;
+  if (comparedIn(lead.ms, slow) < SEEN * slow.size) return null;
   const others = leads.filter((one) => one !== lead).map((one) => growthIn(one.ms, slow).growthMs);
   const noise = noiseOf(others, growthMs, errorMs, iterationMs);
   if (growthMs < STANDS_OUT_STEADILY * noise) return null;
