@@ -142,10 +142,11 @@ export function cpuOrGpu(
     : gapsOf(alike[0], [...(alike[0]?.from.keys() ?? [])]);
   const firstLateMs = alike.length > 0 ? later : (calls?.firstMs ?? lateMs0);
   const places = placesOfDelay(usualGaps, slowGaps, firstLateMs, EXPLAINS * growth);
-  const isLoader =
-    places !== null && places.share <= FEW_PLACES && (places.count === 1 || places.hasFirst);
+  // A few places: a loader, or something else that Python does there.
+  const isAtFew = places !== null && places.share <= FEW_PLACES;
+  const isLoader = isAtFew && (places.count === 1 || places.hasFirst);
   const cause = isLoader ? "dataloader" : "cpu-stall";
-  const certainty = isBlind ? UNTOLD : isLoader ? LOADER : 0.9;
+  const certainty = isBlind ? UNTOLD : isAtFew ? LOADER : 0.9;
   return { cause, issueMs, certainty, isToldApart: !isBlind };
 }
 
@@ -273,6 +274,8 @@ function placesOfDelay(
   if (!(total > 0 && total >= leastMs)) return null;
   let count = 0;
   for (let sum = 0; sum < MOST_OF_IT * total; count++) sum += delays[count]!.ms;
-  const hasFirst = delays.slice(0, count).some(({ k }) => k === 0);
+  // Of many alike, which ones make up most of it is chance.
+  const usualMs = delays[count >> 1]!.ms;
+  const hasFirst = delays.some(({ k, ms }) => k === 0 && ms >= usualMs / 2);
   return { count, share: count / now.length, hasFirst };
 }

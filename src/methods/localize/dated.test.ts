@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { dated } from "./slow-findings.ts";
+import type { Job } from "../../model/job.ts";
+import { dated, datedByPace } from "./slow-findings.ts";
 import type { OwnTimeSuspect } from "./own-time.ts";
 import type { TimeBreakdown } from "./time-breakdown.ts";
 
@@ -38,5 +39,30 @@ describe("a rank that is slower than its peers in most of a short record", () =>
   it("stays slow from the start where there is no clean step", () => {
     expect(dated(always, account([90, 114, 113, 118, 112, 116, 115]))).toBe(always);
     expect(dated(always, account([90, 40, 114, 41, 113, 39, 118, 112]))).toBe(always);
+  });
+});
+
+describe("a rank that is slower than its peers in all of a record that begins after the fault", () => {
+  const job = (beforeMs: number, afterMs: number): Pick<Job, "iterations"> =>
+    ({
+      iterations: [
+        {
+          episodes: [{ type: "degradation", from: 30, isOpen: true }],
+          changePoints: [{ iteration: 30, beforeMs, afterMs }],
+        },
+      ],
+    }) as unknown as Job;
+
+  it("is dated by the logs where it works longer than whole iterations took before", () => {
+    expect(datedByPace(always, job(100, 180))).toMatchObject({
+      kind: "slower",
+      iteration: 30,
+      paceMs: 100,
+    });
+  });
+
+  it("may always have been slow where it does not, or where iterations became much longer than that", () => {
+    expect(datedByPace(always, job(120, 180))).toBe(always);
+    expect(datedByPace(always, job(100, 400))).toBe(always);
   });
 });

@@ -34,3 +34,17 @@ it.each(few(CASES, 1))(
     expect(when.iteration).toBe(from);
   },
 );
+
+it("accuses a rank that works longer than whole iterations took before, though its dump holds few slow ones alone", async () => {
+  const output = memoryOutput();
+  const fault = parseFault("dataloader:rank=5:from=20:severity=3");
+  const spec = completeSpec({ gpus: 32, tp: 4, pp: 4, iterations: 40, seed: 3, faults: [fault] });
+  runSimulation(spec, ["flight-recorder", "logs"], output);
+  const files = [...output.bytes].map(([name, bytes]) => ({ name, bytes }));
+  const { suspects, confidence, when } = await diagnoseFiles(files);
+  expect(suspects.map(({ ranks, cause }) => ({ ranks, cause }))).toEqual([
+    { ranks: [5], cause: "dataloader" },
+  ]);
+  expect(confidence).toBeGreaterThan(0.5);
+  expect(when.iteration).toBe(20);
+});

@@ -25,6 +25,8 @@ export interface OwnTimeSuspect {
   readonly sigmas: number;
   /** Indices of its slow iterations. */
   readonly slow: readonly number[];
+  /** What whole iterations took before it was slow, where that shows that it was not always slow. */
+  readonly paceMs?: number;
 }
 
 const MIN_ITERATIONS = 6;

@@ -31,7 +31,7 @@ export interface Witness {
   /** Milliseconds that ranks' clocks are ahead. */
   readonly clocks: ReadonlyMap<Rank, number>;
   /** Iterations that were compared, where that is known. */
-  readonly iterations?: number;
+  readonly iterations?: number | undefined;
   /** By iteration, what the others lose to a rank's late calls. */
   readonly lost?: ReadonlyMap<Rank, Float64Array>;
 }
@@ -81,12 +81,16 @@ export function* fromOwnTimes(
 ): Iterable<SlowFinding> {
   const blamed = own.map(({ rank }) => rank);
   for (const found of own) {
-    const suspect = dated(found, witness.accounts.get(found.rank));
-    const { rank, kind, iteration, until, beforeMs, afterMs, sigmas } = suspect;
+    const suspect = datedByPace(dated(found, witness.accounts.get(found.rank)), witness.job);
+    const { rank, kind, iteration, until, beforeMs, afterMs, sigmas, paceMs } = suspect;
     const grew = `${beforeMs.toFixed(1)} → ${afterMs.toFixed(1)} ms outside communication`;
+    const apart = `${afterMs.toFixed(1)} ms of an iteration outside communication, its peers ${beforeMs.toFixed(1)} ms`;
     const says = {
-      slower: `rank ${rank}'s own time grew in iteration ${iteration} (${grew})${until === null ? "" : `, until ${until}`}; the others' did not`,
-      always: `rank ${rank} spends ${afterMs.toFixed(1)} ms of an iteration outside communication, its peers ${beforeMs.toFixed(1)} ms, in all recorded iterations`,
+      slower:
+        paceMs !== undefined
+          ? `rank ${rank} spends ${apart}, in all recorded iterations; before iteration ${iteration} whole iterations took ${paceMs.toFixed(1)} ms`
+          : `rank ${rank}'s own time grew in iteration ${iteration} (${grew})${until === null ? "" : `, until ${until}`}; the others' did not`,
+      always: `rank ${rank} spends ${apart}, in all recorded iterations`,
       spikes: `rank ${rank}'s own time jumps in ${suspect.slow.length} iterations between ${iteration} and ${until} (${grew}); the others' does not`,
     }[kind];
     const certainty = Math.min(0.97, 1 - 0.5 * Math.exp(-sigmas / 6)) * habitOf(suspect);
@@ -120,6 +124,29 @@ export function dated(suspect: OwnTimeSuspect, account: TimeBreakdown | undefine
   return suspect;
 }
 
+/** Of what iterations became longer by, the least that the rank must be ahead of its peers. */
+const EXPLAINS_PACE = 0.5;
+
+/**
+ * A rank that works longer in an iteration than whole iterations took before was not always slow: it became slow when they
+ * became longer, which logs tell also where the operators from before are overwritten.
+ */
+export function datedByPace(
+  suspect: OwnTimeSuspect,
+  { iterations }: Pick<Job, "iterations">,
+): OwnTimeSuspect {
+  if (suspect.kind !== "always") return suspect;
+  const { beforeMs: peersMs, afterMs: ownMs } = suspect;
+  for (const { episodes, changePoints } of iterations) {
+    const open = episodes.find(({ type, isOpen }) => type === "degradation" && isOpen);
+    const change = changePoints.find((one) => open && one.iteration >= open.from);
+    if (!open || !change || !(ownMs > change.beforeMs)) continue;
+    if (ownMs - peersMs < EXPLAINS_PACE * (change.afterMs - change.beforeMs)) continue;
+    return { ...suspect, kind: "slower", iteration: open.from, paceMs: change.beforeMs };
+  }
+  return suspect;
+}
+
 /** Two spikes of one rank within a ring of eight iterations come by chance: two of some hundred healthy simulated jobs had them. */
 function habitOf({ kind, slow }: OwnTimeSuspect): number {
   if (kind === "slower") return 1;
@@ -144,7 +171,9 @@ function findingOf(
         ? "its CPU does not issue calls as late as the others wait, so the GPU is slow"
         : "its CPU issues calls as late as the others wait: the CPU is slow, or it waits for a slow GPU"
       : `its CPU takes ${issueAfter.toFixed(0)} ms to issue an iteration's operators instead of ${issueBefore.toFixed(0)} ms`;
-  const weight = certainty * side.certainty * sureness(witness);
+  // A short record is long enough where logs tell of the time before it.
+  const seen = suspect.paceMs === undefined ? witness : { ...witness, iterations: undefined };
+  const weight = certainty * side.certainty * sureness(seen);
   const { cause } = side;
   const facts = { kind: "fail-slow", type: "rank", ranks: [rank], link: null, cause } as const;
   return {
