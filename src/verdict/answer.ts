@@ -325,10 +325,10 @@ function figureWords(finding: Finding, { cause }: Suspect, does: string): string
   // A CPU that is late lets its GPU wait: the rank's own time may be as before.
   const [issueBefore, issueNow] = (cause === "cpu-stall" && slow?.issueMs) || [];
   if (issueBefore !== undefined && issueNow !== undefined && issueNow > issueBefore)
-    return `${does}: ${timeWords(issueNow)} until all calls of an iteration are issued, before ${timeWords(issueBefore)}`;
+    return `${does}: ${timeWords(issueNow)} until all calls of an iteration are issued, ${timeWords(issueBefore)} before`;
   const [before, now] = slow?.ownMs ?? [];
   if (before !== undefined && now !== undefined && before > 0 && now > before)
-    return `${does}: ${timeWords(now)} of its own per iteration, before ${timeWords(before)}`;
+    return `${does}: ${timeWords(now)} of its own per iteration, ${timeWords(before)} before`;
   const tested = factOf(finding, "tested-slow");
   if (tested) return `${does}: ${tested.ratio.toFixed(2)} times slower than its peers when tested`;
   const device = factOf(finding, "slow-device");
@@ -336,7 +336,7 @@ function figureWords(finding: Finding, { cause }: Suspect, does: string): string
     return `${does}: communication takes ${timeWords(device.growthMs)} longer per iteration`;
   const link = factOf(finding, "slow-link");
   if (link && link.delayMs > 0)
-    return `${does}: a transfer takes ${timeWords(link.beforeMs + link.delayMs)}, before ${timeWords(link.beforeMs)}`;
+    return `${does}: a transfer takes ${timeWords(link.beforeMs + link.delayMs)}, ${timeWords(link.beforeMs)} before`;
   const regressed = factOf(finding, "regressed-metric");
   if (regressed?.call !== undefined) {
     const [now, healthy] = regressed.calls ?? [];

@@ -3,7 +3,7 @@ import type { ComponentChildren, VNode } from "preact";
 import { useCallback } from "preact/hooks";
 import type { Verdict } from "../../src/model/verdict.ts";
 import { stepsOf } from "../../src/report/answer-words.ts";
-import { Actions, FirstStep, IncidentActions } from "../../src/report/parts/actions.tsx";
+import { Actions, FindOut, FirstStep, IncidentActions } from "../../src/report/parts/actions.tsx";
 import { Stacks } from "../../src/report/parts/stacks.tsx";
 import { Evidence } from "../../src/report/parts/evidence.tsx";
 import { Lacks } from "../../src/report/parts/lacks.tsx";
@@ -63,7 +63,9 @@ export function WhatToDo({
   // Nobody waits for an answer to what was proposed while it lasted.
   const isOver = incident.state === "resolved";
   const shown = isOver ? able.filter(({ state }) => state !== "proposed") : able;
-  if (shown.length === 0 && first === null) return null;
+  const { wouldHelp } = verdict;
+  const isOpen = shown.length === 0 && first === null;
+  if (isOpen && (isOver || wouldHelp.length === 0)) return null;
   return (
     <section class="section todo" aria-labelledby="todo-title">
       <h2 id="todo-title" class="visually-hidden">
@@ -89,6 +91,7 @@ export function WhatToDo({
             onCopy={copy}
           />
         )}
+        {isOpen && <FindOut wouldHelp={wouldHelp} onCopy={copy} />}
         {next.length > 0 && (
           <details class="fl-details">
             <summary>Then</summary>

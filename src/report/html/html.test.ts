@@ -169,6 +169,14 @@ describe("the page", () => {
     expectWhole(text);
   });
 
+  test("says at the top what would tell where there is nothing to do first", () => {
+    const nobody = { ...verdict, suspects: [], actions: [], wouldHelp: ["the log of rank 6"] };
+    const top = (one: Verdict): string => renderHtml(job, one).split("<details")[0]!;
+    expect(top(nobody)).toMatch(/To find out more[^]*The log of rank 6/);
+    expect(top({ ...nobody, kind: "healthy" })).not.toContain("To find out more");
+    expect(top(verdict)).not.toContain("To find out more");
+  });
+
   test("is well formed, with no id twice and no link into the void", () => {
     expectWhole(page);
   });

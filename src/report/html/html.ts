@@ -20,7 +20,7 @@ import type { Mitigation } from "../../model/mitigation.ts";
 import { stepHead, stepHow, stepWhen } from "../mitigation-words.ts";
 import { answerWords, stepsOf } from "../answer-words.ts";
 import { Advice } from "../parts/advice.tsx";
-import { Actions, FirstStep } from "../parts/actions.tsx";
+import { Actions, FindOut, FirstStep } from "../parts/actions.tsx";
 import { Stacks } from "../parts/stacks.tsx";
 import { Reasoning, type ReasoningProps } from "../parts/reasoning.tsx";
 import { Suspects } from "../parts/suspects.tsx";
@@ -96,8 +96,15 @@ export function renderHtml(
       body: plan && plan.steps.length > 0 ? renderMitigation(plan) : html``,
     },
   ].filter(({ body }) => body.text.trim() !== "");
+  const { wouldHelp } = verdict;
+  const isOpen = verdict.kind !== "healthy" && wouldHelp.length > 0;
   const body = html`${renderHead(job, verdict)}
-    ${steps.first && markupOf(FirstStep, { action: steps.first })} ${sectionLinks(sections)}
+    ${
+      steps.first
+        ? markupOf(FirstStep, { action: steps.first })
+        : isOpen && markupOf(FindOut, { wouldHelp })
+    }
+    ${sectionLinks(sections)}
     <main>
       ${todo.map(renderSection)}
       <details class="fl-proof" id="proof">

@@ -98,6 +98,8 @@ export function IncidentActions({
   );
 }
 
+/** Of what would tell, on the first screen. */
+const MOST_HELP = 2;
 /** What takes a machine out comes first; then by name. A card never changes its place, whatever becomes of it. */
 const FIRST = ["cordon-node", "exclude-node", "replace-link", "micro-batches"];
 
@@ -146,6 +148,28 @@ export function FirstStep({
         <Advice text={capital(cutText(action.why, MOST_WHY))} onCopy={onCopy} />
       </p>
       <CommandLine command={action.command} onCopy={onCopy} />
+    </div>
+  );
+}
+
+/** Where nobody is named: what would tell. */
+export function FindOut({
+  wouldHelp,
+  onCopy,
+}: {
+  readonly wouldHelp: readonly string[];
+  readonly onCopy?: ((command: string) => void) | undefined;
+}): VNode {
+  return (
+    <div class="fl-do">
+      <p class="fl-line">
+        <b class="fl-do-first">To find out more:</b>
+      </p>
+      {wouldHelp.slice(0, MOST_HELP).map((text) => (
+        <p class="fl-p">
+          <Advice text={capital(cutText(text, MOST_WHY))} onCopy={onCopy} />
+        </p>
+      ))}
     </div>
   );
 }
