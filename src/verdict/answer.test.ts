@@ -214,7 +214,9 @@ it("says about how much slower the job is where iterations are too few to be sur
 
 it("what slowed the job down long before the culprit became slow is not called its doing", async () => {
   const { verdict } = await recording("fixtures/recordings/slow-cpu3.tar.gz");
-  expect(headlineOf(verdict.answer!)).toMatch(/until all calls of an iteration are issued, .* before/);
+  expect(headlineOf(verdict.answer!)).toMatch(
+    /until all calls of an iteration are issued, .* before/,
+  );
   const { slower, effect } = verdict.answer!;
   expect(slower).toBeNull();
   expect(effect).toBe(

@@ -73,12 +73,14 @@ export function whoWords(job: Job, suspect: Suspect, gpu: number | null = null):
  * slow GPU reads as if it were the place of the trouble.
  */
 export function whereWords(job: Job, suspect: Suspect): string[] {
-  const { ranks, type, cause } = suspect;
+  const { ranks, type, cause, machine } = suspect;
   const info = ranks.length === 1 ? job.ranks.get(ranks[0]!) : undefined;
   if (!info) return [];
   const { gpu, pid, nic, leaf, stage } = info;
   const isNetwork = type === "nic" || cause === "network-slow" || cause === "network-hang";
   return [
+    // Commands are for some machine: that nobody can say for which must not be a riddle.
+    machine === null && info.machine === null ? "the inputs do not name its machine" : "",
     gpu === null || isGpu(suspect) || isNetwork ? "" : `GPU ${gpu}`,
     pid === null ? "" : `pid ${pid}`,
     nic === null || type === "nic" || !isNetwork ? "" : `NIC ${deviceOf(nic)}`,

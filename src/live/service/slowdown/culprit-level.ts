@@ -19,11 +19,8 @@ export interface CulpritLevel {
   readonly peakMs: number;
   /** Of a network device: the network took longer than when healthy before it already, so that another one is slow, too. */
   readonly isMixed?: boolean;
-  /**
-   * What it takes of an iteration of the healthy job (a network device: what the network takes); absent where that is not known.
-   * A rank that waited for a slower one before it was slow itself took less then.
-   */
-  readonly healthyMs?: number;
+  /** Of a network device: what the network takes of a healthy iteration; absent where that is not known. */
+  readonly networkMs?: number;
 }
 
 const BEFORE = 16;
@@ -95,7 +92,13 @@ export function culpritLevel(
   const numbers = countedIterations(run);
   const earlier = before(run, fromIteration);
   const later = numbers.filter((number) => number >= fromIteration);
-  const beforeMs = median(timesOf(run, suspect, earlier));
+  const isShared = isOfNetwork(suspect);
+  // Right before, a rank may have waited for a slower one, or have been slow itself: what it took when the job was healthy counts.
+  const healthyMs = isShared
+    ? (healthy?.networkMs ?? NaN)
+    : medianOf(run, suspect, (slot) => healthy?.ownMs?.[slot] ?? NaN);
+  const rightBeforeMs = median(timesOf(run, suspect, earlier));
+  const beforeMs = isShared || Number.isNaN(healthyMs) ? rightBeforeMs : healthyMs;
   // It may be fixed by now, and somebody else be slow.
   const [firstMs, lastMs] = [later.slice(0, LAST), later.slice(-LAST)].map((some) =>
     median(timesOf(run, suspect, some)),
@@ -105,13 +108,7 @@ export function culpritLevel(
   const slowMs = shows(lastMs) ? lastMs : firstMs;
   const slow = shows(lastMs) ? later.slice(-LAST) : later.slice(0, LAST);
   if (!(beforeMs >= 0 || beforeMs < 0) || !(peakMs > 0)) return null;
-  const healthyMs = isOfNetwork(suspect)
-    ? (healthy?.networkMs ?? NaN)
-    : medianOf(run, suspect, (slot) => healthy?.ownMs?.[slot] ?? NaN);
-  const isKnown = isOfNetwork(suspect)
-    ? !Number.isNaN(healthyMs)
-    : slowMs - healthyMs > SHOWS * peakMs;
-  const isMixed = isOfNetwork(suspect) && !(beforeMs - healthyMs <= SHOWS * peakMs);
+  const isMixed = isShared && !(beforeMs - healthyMs <= SHOWS * peakMs);
   return {
     beforeMs,
     slowMs,
@@ -119,7 +116,7 @@ export function culpritLevel(
     paceMs: paceMs(run, slow),
     peakMs,
     isMixed,
-    ...(isKnown ? { healthyMs } : {}),
+    ...(isShared && !Number.isNaN(healthyMs) ? { networkMs: healthyMs } : {}),
   };
 }
 
@@ -158,12 +155,16 @@ export function isBack(
  * The own time of a rank falls also because it waits for longer: by as much as iterations take longer than when it was
  * measured. What falls by more is not explained by that: it is fixed.
  */
-function isRankBack(level: CulpritLevel, ms: number, nowMs: number, way: number): boolean {
-  const { beforeMs, slowMs, paceMs: slowPaceMs = NaN } = level;
+function isRankBack(
+  { beforeMs, slowMs, paceMs: slowPaceMs = NaN }: CulpritLevel,
+  ms: number,
+  nowMs: number,
+  way: number,
+): boolean {
   const half = (slowMs - beforeMs) / 2;
   const moreMs = Math.max(0, WAITS_COUNT * (nowMs - slowPaceMs));
   const isSeen = ms >= Math.min(VISIBLE * beforeMs, beforeMs) || ms < slowMs - moreMs - half;
-  return isSeen && ms < fastMs(level) + way;
+  return isSeen && ms < beforeMs + way;
 }
 
 /**
@@ -171,11 +172,11 @@ function isRankBack(level: CulpritLevel, ms: number, nowMs: number, way: number)
  * says that both are. Nor does faster than before say which: another one was slow that nobody knew of.
  */
 function isNetworkBack(
-  { beforeMs, isMixed, healthyMs }: CulpritLevel,
+  { beforeMs, isMixed, networkMs }: CulpritLevel,
   times: readonly number[],
   way: number,
 ): boolean {
-  const backMs = isMixed ? healthyMs : beforeMs;
+  const backMs = isMixed ? networkMs : beforeMs;
   if (backMs === undefined || !times.every((ms) => ms < backMs + way)) return false;
   return isMixed === true || median(times) > beforeMs - way;
 }
@@ -187,20 +188,14 @@ export function backSince(
   level: CulpritLevel,
   usualMs: number,
 ): number | null {
-  const limit = fastMs(level) + wayBack(level, usualMs);
+  const limit = level.beforeMs + wayBack(level, usualMs);
   const numbers = countedIterations(run).slice(-BEFORE);
   const slow = numbers.findLastIndex((number) => !(timeOf(run, suspect, number) < limit));
   return numbers[slow + 1] ?? null;
 }
 
-/** What a rank takes that is as fast as before. */
-function fastMs({ beforeMs, healthyMs = beforeMs }: CulpritLevel): number {
-  return Math.max(beforeMs, healthyMs);
-}
-
-function wayBack(level: CulpritLevel, usualMs: number): number {
-  const { slowMs, peakMs } = level;
-  return Math.min(BACK * (slowMs - fastMs(level)), MATTERS * Math.min(usualMs, peakMs));
+function wayBack({ slowMs, beforeMs, peakMs }: CulpritLevel, usualMs: number): number {
+  return Math.min(BACK * (slowMs - beforeMs), MATTERS * Math.min(usualMs, peakMs));
 }
 
 export function withPeak(run: JobRun, level: CulpritLevel): CulpritLevel {
