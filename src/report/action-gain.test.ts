@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import type { Mitigation } from "../model/mitigation.ts";
+import type { Suspect } from "../model/verdict.ts";
 import { gainOf, gainWords } from "./action-gain.ts";
 
 const plan: Mitigation = {
@@ -55,4 +56,7 @@ it("gives who mends the suspect the job's own paces, not those of a model", () =
     expect(gainWords(gainOf({ do: action, target: "node005" }, verdict)!)).toBe(
       "964 ms → 778 ms per iteration, 19 % less (778 ms with rank 17 still slow; healthy 506 ms)",
     );
+  // Of two suspects each costs a part: that, only the model tells.
+  const two = { ...verdict, suspects: [{} as Suspect, {} as Suspect] };
+  expect(gainOf({ do: "cordon-node", target: "node005" }, two)?.nowMs).toBe(877);
 });

@@ -22,7 +22,8 @@ const TAKES_OUT = ["cordon-node", "exclude-node", "replace-machine", "restart-wi
 /** Ways to fix the suspect itself. */
 const MENDS = [...TAKES_OUT, "replace-link"];
 
-export type Planned = Pick<Verdict, "answer" | "findings" | "mitigation">;
+export type Planned = Pick<Verdict, "answer" | "findings" | "mitigation"> &
+  Partial<Pick<Verdict, "suspects">>;
 
 export function gainOf(action: Named, verdict: Planned): Gain | null {
   const plan = verdict.mitigation;
@@ -38,8 +39,9 @@ export function gainOf(action: Named, verdict: Planned): Gain | null {
 }
 
 /** The pace with and without the suspect, where what the job lost is the suspect's doing. */
-function measuredOf({ answer, findings }: Planned): Omit<Gain, "beside"> | null {
-  if (answer?.slower === null) return null;
+function measuredOf({ answer, findings, suspects }: Planned): Omit<Gain, "beside"> | null {
+  // Who mends one of two gets back a part.
+  if (answer?.slower === null || (suspects && suspects.length > 1)) return null;
   for (const finding of findings) {
     const slow = factOf(finding, "slow-down");
     if (!slow || slow.intermittent || slow.wastedHours === null) continue;

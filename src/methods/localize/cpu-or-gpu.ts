@@ -117,9 +117,10 @@ export function cpuOrGpu(
   const issueMs = [before, after] as const;
   const isSpan = isSpread && after - before > EXPLAINS * growth;
   const isNotLate = calls !== null && calls.explained < EXPLAINED && !isLateCaller;
-  if (calls !== null && (calls.behind >= MOSTLY_BEHIND || isNotLate)) {
+  const behind = calls?.behind ?? null;
+  if (calls !== null && ((behind !== null && behind >= MOSTLY_BEHIND) || isNotLate)) {
     // Neither late nor behind: it differs from what was usual, and nothing shows by what.
-    const isToldApart = calls.behind >= HARDLY_BEHIND;
+    const isToldApart = calls.queued >= HARDLY_BEHIND;
     // Without a before, differences of clocks and of habit do not cancel out; a handful of iterations may all be odd.
     const told = Math.min(at(false).length, at(true).length) >= ENOUGH ? 0.95 : 0.75;
     return { cause: "gpu-slow", issueMs, certainty: isToldApart ? told : UNTOLD, isToldApart };
@@ -132,7 +133,7 @@ export function cpuOrGpu(
   // Calls that are late, though neither at first nor more and more: a CPU that waits for its GPU has them. It runs ahead a
   // little, so that some of its calls wait; a slow CPU's do not.
   if (!isSpan && !isLateAtFirst) {
-    const isIdle = calls !== null && calls.behind < HARDLY_BEHIND;
+    const isIdle = calls !== null && calls.queued < HARDLY_BEHIND;
     const cause = isIdle ? "cpu-stall" : "gpu-slow";
     return { cause, issueMs, certainty: UNTOLD, isToldApart: false };
   }

@@ -43,12 +43,13 @@ describe("a rank that is slower than its peers in most of a short record", () =>
 });
 
 describe("a rank that is slower than its peers in all of a record that begins after the fault", () => {
-  const job = (beforeMs: number, afterMs: number): Pick<Job, "iterations"> =>
+  const job = (beforeMs: number, afterMs: number, series = {}): Pick<Job, "iterations"> =>
     ({
       iterations: [
         {
           episodes: [{ type: "degradation", from: 30, isOpen: true }],
-          changePoints: [{ iteration: 30, beforeMs, afterMs }],
+          changePoints: [{ iteration: 30, beforeMs, afterMs, direction: "slower" }],
+          series,
         },
       ],
     }) as unknown as Job;
@@ -64,5 +65,6 @@ describe("a rank that is slower than its peers in all of a record that begins af
   it("may always have been slow where it does not, or where iterations became much longer than that", () => {
     expect(datedByPace(always, job(120, 180))).toBe(always);
     expect(datedByPace(always, job(100, 400))).toBe(always);
+    expect(datedByPace(always, job(1, 1.5, { isRelative: true }))).toBe(always);
   });
 });

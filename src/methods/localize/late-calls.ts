@@ -5,8 +5,8 @@
  * then, late by less than what the others wait, because the GPU falls behind after the call as well. What counts is growth
  * since the rank was slow: differences of clocks and of habit cancel out.
  *
- * A rank is in an operator no later than the operator's end less its own stay. The end is no earlier than any member's call
- * plus its stay. So the records show at least how long a call waited for the rank's own GPU: only a GPU that is behind makes
+ * A rank is in an operator no later than the operator's end, which its peers' calls and stays tell, less its own stay. So the
+ * records show how long a call waited for the rank's own GPU, and how much longer than usual: only a GPU that is behind makes
  * calls wait, a slow CPU finds it idle.
  */
 import { median } from "../../maths/robust.ts";
@@ -19,8 +19,10 @@ interface LateCalls {
   readonly explained: number;
   /** How much later its first collective call of an iteration comes, milliseconds. */
   readonly firstMs: number;
-  /** 0..1: the part of the others' waiting in which its call had been made and waited for its own GPU. */
-  readonly behind: number;
+  /** 0..1: the part of the others' waiting in which its call had been made and waited for its own GPU, as far as clocks agree. */
+  readonly queued: number;
+  /** The same for what it waited longer than usual, whatever the clocks; null without a before. */
+  readonly behind: number | null;
 }
 
 /** A call that is late by this part of what the others wait explains it. */
@@ -44,15 +46,20 @@ export function lateCalls(
   const find = finder(own, others, clocks);
   const waitedMs: number[] = [];
   const lateMs: number[] = [];
-  let [waitMs, behindMs] = [0, 0];
+  let [waitMs, queuedMs, behindMs] = [0, 0, 0];
   for (let k = 0; k < length; k++) {
     const now = at(own, slow, k, length, find);
     const before = at(own, usual, k, length, find);
     if (now === null) continue;
     waitedMs.push(now.waitedMs - (before?.waitedMs ?? 0));
     lateMs.push(now.lateMs - (before?.lateMs ?? 0));
-    waitMs += now.sumWaitedMs;
-    behindMs += now.sumBehindMs;
+    // A GPU is not behind at the same call each time: the median would not show it.
+    for (const one of now.seen) {
+      const wait = Math.max(0, one.waitedMs);
+      waitMs += wait;
+      queuedMs += Math.max(0, Math.min(wait, one.mostQueuedMs));
+      if (before) behindMs += Math.max(0, Math.min(wait, one.queuedMs - before.queuedMs));
+    }
   }
   let [all, full] = [0, 0];
   for (const [k, waited] of waitedMs.entries()) {
@@ -61,21 +68,27 @@ export function lateCalls(
     if (lateMs[k]! >= IN_FULL * waited) full += waited;
   }
   if (all < SHOWS * growthMs) return null;
-  return { explained: full / all, firstMs: lateMs[0]!, behind: waitMs > 0 ? behindMs / waitMs : 0 };
+  const partOf = (ms: number): number => (waitMs > 0 ? ms / waitMs : 0);
+  return {
+    explained: full / all,
+    firstMs: lateMs[0]!,
+    queued: partOf(queuedMs),
+    behind: usual.length === 0 ? null : partOf(behindMs),
+  };
 }
 
 interface Seen {
   /** How much longer the others stay in it. */
   readonly waitedMs: number;
   readonly lateMs: number;
-  /** For how much of that, at least, its own call waited for its own GPU. */
-  readonly behindMs: number;
+  /** How long its own call waited for its own GPU, but for differences of clocks; and at most. */
+  readonly queuedMs: number;
+  readonly mostQueuedMs: number;
 }
 
-interface Place extends Pick<Seen, "waitedMs" | "lateMs"> {
-  /** Sums, because a GPU is not behind at the same call each time. */
-  readonly sumWaitedMs: number;
-  readonly sumBehindMs: number;
+/** The medians of what was seen. */
+interface Place extends Seen {
+  readonly seen: readonly Seen[];
 }
 
 type Find = (op: number) => Seen | null;
@@ -95,8 +108,9 @@ function at(
   return {
     waitedMs: median(seen.map(({ waitedMs }) => waitedMs)),
     lateMs: median(seen.map(({ lateMs }) => lateMs)),
-    sumWaitedMs: seen.reduce((sum, { waitedMs }) => sum + Math.max(0, waitedMs), 0),
-    sumBehindMs: seen.reduce((sum, { behindMs }) => sum + behindMs, 0),
+    queuedMs: median(seen.map(({ queuedMs }) => queuedMs)),
+    mostQueuedMs: Math.max(...seen.map(({ mostQueuedMs }) => mostQueuedMs)),
+    seen,
   };
 }
 
@@ -133,10 +147,13 @@ function finder(
     const ownStay = own.ops.durationMs[op]!;
     if (stays.length === 0 || !(ownStay >= 0)) return null;
     const called = calledMs(own, op);
-    const end = Math.max(...calls.map((call, k) => call + stays[k]!));
-    const waitedMs = median(stays) - ownStay;
-    const behindMs = Math.max(0, Math.min(waitedMs, end - (called + ownStay)));
-    return { waitedMs, lateMs: called - median(calls), behindMs };
+    const ends = calls.map((call, k) => call + stays[k]!);
+    return {
+      waitedMs: median(stays) - ownStay,
+      lateMs: called - median(calls),
+      queuedMs: median(ends) - (called + ownStay),
+      mostQueuedMs: Math.max(...ends) - (called + ownStay),
+    };
   };
 }
 

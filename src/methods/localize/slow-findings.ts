@@ -137,9 +137,13 @@ export function datedByPace(
 ): OwnTimeSuspect {
   if (suspect.kind !== "always") return suspect;
   const { beforeMs: peersMs, afterMs: ownMs } = suspect;
-  for (const { episodes, changePoints } of iterations) {
+  for (const { series, episodes, changePoints } of iterations) {
+    // Ratios and others' parts of iterations are no milliseconds of whole ones.
+    if (series.isRelative === true || series.areTimes === true) continue;
     const open = episodes.find(({ type, isOpen }) => type === "degradation" && isOpen);
-    const change = changePoints.find((one) => open && one.iteration >= open.from);
+    const change = changePoints.find(
+      (one) => open && one.iteration >= open.from && one.direction === "slower",
+    );
     if (!open || !change || !(ownMs > change.beforeMs)) continue;
     if (ownMs - peersMs < EXPLAINS_PACE * (change.afterMs - change.beforeMs)) continue;
     return { ...suspect, kind: "slower", iteration: open.from, paceMs: change.beforeMs };

@@ -333,11 +333,11 @@ export function onCollected(turn: Turn, event: EventOf<"collected">): void {
   // The job may have gone on meanwhile.
   if (state.still?.id !== id) return;
   const seen = diagnosis?.verdict ?? null;
-  const stood = standstillVerdict(run, kind, ranks, says, seen);
+  const stood = standstillVerdict(run, kind, ranks, says, seen, state.still.fromIteration);
   const missing = event.diagnosis?.verdict.missing ?? [];
   const verdict = stood === seen ? stood : withUnheard({ ...stood, missing }, unheard);
-  const unheardRanks = verdict.suspects.length > 0 ? 0 : ranksUnheard(unheard);
-  state.partialEvidence = unheardRanks > 0 ? { evidence, ranks: unheardRanks } : null;
+  const isPartial = verdict.suspects.length === 0 && ranksUnheard(unheard) > 0;
+  state.partialEvidence = isPartial ? { evidence, unheard } : null;
   const found = diagnosis && { ...diagnosis, verdict };
   if (state.still === suspicion?.incident) {
     const confirm: JobStep = {

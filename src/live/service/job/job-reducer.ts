@@ -20,7 +20,7 @@ import {
 import type { EventOf, JobDecision, JobEvent } from "./job-events.ts";
 import { JobRun, type JobIteration } from "./job-run.ts";
 import { hasEnded, type JobState, openSlowdowns, ranksClaimed } from "./job-state.ts";
-import { ranksUnheard, unheardOf } from "./partial-view.ts";
+import { unheardOf } from "./partial-view.ts";
 import { onRegression, onRegressionOver } from "../regression/regression-steps.ts";
 import {
   backMs,
@@ -302,12 +302,19 @@ function onTick(turn: Turn): void {
   else enqueueDecision(state, collect);
 }
 
-/** Whoever is at fault was perhaps among the ranks that were not heard: half of them are by now. */
+/**
+ * Whoever is at fault was perhaps among the ranks that were not heard: half of those that fell silent are by now, or of those
+ * that never had an agent.
+ */
 function collectAgain({ state, nowMs }: Turn): void {
   const { still, partialEvidence: partial } = state;
   if (!partial || partial.evidence.id !== still?.id) return;
-  const unheard = ranksUnheard(unheardOf(partial.evidence.run, null, nowMs));
-  if (unheard > partial.ranks / 2) return;
+  const now = unheardOf(partial.evidence.run, null, nowMs);
+  const are = (which: "ranks" | "agentless"): boolean => {
+    const before = partial.unheard[which].length;
+    return before > 0 && now[which].length <= before / 2;
+  };
+  if (!are("ranks") && !are("agentless")) return;
   state.partialEvidence = null;
   enqueueDecision(state, partial.evidence);
 }

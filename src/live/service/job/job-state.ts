@@ -3,6 +3,7 @@ import type { JobReport } from "../../wire/messages.ts";
 import { rankWords } from "../../../base/text.ts";
 import type { JobFile } from "../../../ingest/job-file.ts";
 import type { Rank } from "../../../model/ids.ts";
+import type { Unheard } from "./partial-view.ts";
 import type { Incident } from "../../../model/incident.ts";
 import { type CulpritLevel, type HealthyTimes, ofEarlierRun } from "../slowdown/culprit-level.ts";
 import { withWaste } from "../incident/incident-lifecycle.ts";
@@ -70,8 +71,11 @@ export interface JobState extends Incidents {
   readonly suspicion: SuspectedStandstill | null;
   /** JobRun.epoch when the job came to a standstill. */
   readonly stillEpoch: number;
-  /** Its evidence names nobody, and so many ranks were not heard: once they are, it is collected again. */
-  readonly partialEvidence: { readonly evidence: CollectDecision; readonly ranks: number } | null;
+  /** Its evidence names nobody, and these ranks were not heard: once they are, it is collected again. */
+  readonly partialEvidence: {
+    readonly evidence: CollectDecision;
+    readonly unheard: Pick<Unheard, "ranks" | "agentless">;
+  } | null;
   /** The last iteration that the previous service counted in this run, and when it did. */
   readonly countedBefore: { readonly iteration: number; readonly untilMs: number };
   /** How micro-batches are shared out; null: equally. */

@@ -16,8 +16,11 @@ export function siteIncidents(
 ) {
   /** From memory where it is looked after here: the store may lag behind, or be down. */
   const known = (id: string): Incident | null => {
-    const shown = watched().flatMap((one) => one.shown);
-    return shown.find((one) => one.id === id) ?? null;
+    for (const { shown } of watched()) {
+      const found = shown.find((one) => one.id === id);
+      if (found) return found;
+    }
+    return null;
   };
   return {
     known,

@@ -190,14 +190,17 @@ export class SlowdownDetector {
     if (!suspicion || suspicion.intermittent || !this.#isSettled) return;
     const back = backMs(suspicion);
     const first = this.#last.find((one) => one.iteration >= iteration && one.ms >= back);
-    if (first && first.iteration > suspicion.slowFrom) this.#goOnFrom(suspicion, first);
+    if (!first || first.iteration <= suspicion.slowFrom) return;
+    // What is left may be far less slow than what was fixed.
+    const since = this.#last.filter((one) => one.iteration >= first.iteration);
+    this.#goOnFrom({ ...suspicion, afterMs: median(since.map(({ ms }) => ms)) }, first);
   }
 
-  #goOnFrom({ beforeMs, ...known }: SuspectedSlowdown, { iteration, startMs }: Last): void {
+  #goOnFrom(
+    { beforeMs, afterMs, ...known }: SuspectedSlowdown,
+    { iteration, startMs }: Last,
+  ): void {
     const isTentative = known.isTentative && !this.#isSettled;
-    // What is left may be far less slow than what was fixed.
-    const since = this.#last.filter((one) => one.iteration >= iteration);
-    const afterMs = median(since.map(({ ms }) => ms));
     const stretch = { slowFrom: iteration, fromMs: startMs, beforeMs, afterMs, isTentative };
     this.#begin(stretch, iteration);
   }

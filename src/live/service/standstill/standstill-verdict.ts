@@ -18,6 +18,8 @@ export function standstillVerdict(
   ranks: readonly Rank[],
   says: string,
   diagnosed: Verdict | null,
+  /** Of its incident. */
+  fromIteration: number | null,
 ): Verdict {
   if (diagnosed && (diagnosed.suspects.length > 0 || diagnosed.kind === kind)) return diagnosed;
   const blamed = ranks.slice(0, MOST_SUSPECTS);
@@ -56,7 +58,7 @@ export function standstillVerdict(
     summary: `${who}. ${diagnosed ? "The collected evidence shows no more." : "No evidence could be collected."}`,
     confidence: suspects.length > 0 ? sure : UNSURE_OF_PROCESSES,
     when: {
-      iteration: run.lastIteration >= 0 ? run.lastIteration + 1 : null,
+      iteration: fromIteration,
       from: null,
       to: null,
     },
