@@ -63,6 +63,23 @@ describe("SlowdownDetector", () => {
     }
   });
 
+  it("ends a slowdown that is over though one iteration after it is a little longer than healthy ones", () => {
+    const after = [1050, 1050, 1180, ...Array.from({ length: 100 }, (_, i) => 1058 + (i % 3))];
+    const durations = [
+      ...noisy(
+        [
+          [60, 1000],
+          [30, 2000],
+        ],
+        0.003,
+      ),
+      ...after,
+    ];
+    const decisions = watch(durations);
+    expect(decisions.some((one) => one.do === "suspect")).toBe(true);
+    expect(decisions.find((one) => one.do === "recovered")?.at).toBeLessThan(105);
+  });
+
   it("suspects a slow stretch of fast iterations only once it has lasted three seconds", () => {
     for (let seed = 1; seed <= 10; seed++) {
       const short = noisy(
