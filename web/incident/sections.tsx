@@ -48,6 +48,9 @@ export function Why({ verdict }: { readonly verdict: Verdict }): VNode | null {
   );
 }
 
+/** Confidence below which an answer is no more than that. */
+const GUESS = 0.5;
+
 export function WhatToDo({
   incident,
   verdict,
@@ -66,12 +69,24 @@ export function WhatToDo({
   const { wouldHelp } = verdict;
   const isOpen = shown.length === 0 && first === null;
   if (isOpen && (isOver || wouldHelp.length === 0)) return null;
+  // A guess is checked before anybody takes a machine out for it.
+  const isGuess = !isOver && verdict.confidence < GUESS;
+  const check = first && (
+    <FirstStep
+      action={first}
+      label={
+        isOver ? "If it comes back" : shown.length > 0 && !isGuess ? "To make sure" : "Do first"
+      }
+      onCopy={copy}
+    />
+  );
   return (
     <section class="section todo" aria-labelledby="todo-title">
       <h2 id="todo-title" class="visually-hidden">
         What to do
       </h2>
       <div class="section-body">
+        {isGuess && check}
         <IncidentActions
           actions={shown}
           // Over is over: nothing is expected any more.
@@ -84,13 +99,7 @@ export function WhatToDo({
             )
           }
         />
-        {first && (
-          <FirstStep
-            action={first}
-            label={isOver ? "If it comes back" : shown.length > 0 ? "To make sure" : "Do first"}
-            onCopy={copy}
-          />
-        )}
+        {!isGuess && check}
         {isOpen && <FindOut wouldHelp={wouldHelp} onCopy={copy} />}
         {next.length > 0 && (
           <details class="fl-details">
