@@ -85,6 +85,11 @@ describe("a rank that was slow since its record began", () => {
     expect(side((nth) => usual(nth) + (nth < 12 ? 0 : 390)).cause).toBe("dataloader");
   });
 
+  test("waits for data where the first batch of an iteration is late by less: it was asked for long before", () => {
+    const late: Calls = (nth) => usual(nth) + 40 + 175 * Math.min(2, Math.floor(nth / 13));
+    expect(side(late).cause).toBe("dataloader");
+  });
+
   test("has either where clocks had to be corrected: lateness is not known well enough", () => {
     const late: Calls = (nth) => usual(nth) + (nth < CALLS / 2 ? 195 : 390);
     const { certainty, isToldApart } = side(late, 0, new Map(), new Map([[2, 3000]]));

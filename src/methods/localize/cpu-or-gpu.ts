@@ -20,6 +20,8 @@ const EXPLAINS_WITH_LATENESS = 0.2;
 /** A data loader holds up a few places of an iteration: the first call of each micro-batch. */
 const FEW_PLACES = 0.12;
 const MOST_OF_IT = 0.8;
+/** The first one of them may be shorter, down to this share of the others: its batch was asked for long before. */
+const OF_USUAL = 0.1;
 /** What Python does in front of a call besides fetching, no call shows: a whole forward pass, where it makes none. */
 const LOADER = 0.65;
 /** The part of the others' waiting that late calls must explain, or it is the GPU. */
@@ -252,7 +254,7 @@ interface Places {
   readonly count: number;
   /** Of all places of an iteration. */
   readonly share: number;
-  /** Whether the one in front of the first call is among them: no micro-batch begins without its data. */
+  /** Whether the one in front of the first call is one of them: no micro-batch begins without its data. */
   readonly hasFirst: boolean;
 }
 
@@ -275,8 +277,8 @@ function placesOfDelay(
   if (!(total > 0 && total >= leastMs)) return null;
   let count = 0;
   for (let sum = 0; sum < MOST_OF_IT * total; count++) sum += delays[count]!.ms;
-  // Of many alike, which ones make up most of it is chance.
+  // Its batch was fetched in part while gradients were exchanged.
   const usualMs = delays[count >> 1]!.ms;
-  const hasFirst = delays.some(({ k, ms }) => k === 0 && ms >= usualMs / 2);
+  const hasFirst = delays.some(({ k, ms }) => k === 0 && ms >= OF_USUAL * usualMs);
   return { count, share: count / now.length, hasFirst };
 }
