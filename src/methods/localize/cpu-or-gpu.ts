@@ -20,6 +20,8 @@ const EXPLAINS_WITH_LATENESS = 0.2;
 /** A data loader holds up a few places of an iteration: the first call of each micro-batch. */
 const FEW_PLACES = 0.12;
 const MOST_OF_IT = 0.8;
+/** Of the way from the first micro-batch to the last: in some schedules all forward passes come first. */
+const ALL_OVER = 0.5;
 /** The first one of them may be shorter, down to this share of the others: its batch was asked for long before. */
 const OF_USUAL = 0.1;
 /** What Python does in front of a call besides fetching, no call shows: a whole forward pass, where it makes none. */
@@ -147,7 +149,7 @@ export function cpuOrGpu(
   const places = placesOfDelay(usualGaps, slowGaps, firstLateMs, EXPLAINS * growth);
   // A few places: a loader, or something else that Python does there.
   const isAtFew = places !== null && places.share <= FEW_PLACES;
-  const isLoader = isAtFew && (places.count === 1 || places.hasFirst);
+  const isLoader = isAtFew && (places.count === 1 || places.hasFirst || places.isAllOver);
   const cause = isLoader ? "dataloader" : "cpu-stall";
   const certainty = isBlind ? UNTOLD : isAtFew ? LOADER : 0.9;
   return { cause, issueMs, certainty, isToldApart: !isBlind };
@@ -256,6 +258,8 @@ interface Places {
   readonly share: number;
   /** Whether the one in front of the first call is one of them: no micro-batch begins without its data. */
   readonly hasFirst: boolean;
+  /** Whether they are spread over the iteration as its micro-batches are; what one forward pass does lies close together. */
+  readonly isAllOver: boolean;
 }
 
 /**
@@ -280,5 +284,8 @@ function placesOfDelay(
   // Its batch was fetched in part while gradients were exchanged.
   const usualMs = delays[count >> 1]!.ms;
   const hasFirst = delays.some(({ k, ms }) => k === 0 && ms >= OF_USUAL * usualMs);
-  return { count, share: count / now.length, hasFirst };
+  const at = delays.slice(0, count).map(({ k }) => k);
+  const span = (Math.max(...at) - Math.min(...at)) / now.length;
+  const isAllOver = span >= (ALL_OVER * (count - 1)) / count;
+  return { count, share: count / now.length, hasFirst, isAllOver };
 }
