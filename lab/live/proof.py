@@ -1,6 +1,8 @@
 """The shipped service and agent beside a real job that knows nothing of them but NCCL_PROFILER_PLUGIN.
 
-proof.py OUT --faultline FAULTLINE [--trees TREES] [--job meg|fsdptp|fsdp2] [--seconds 560] [--healthy SECONDS] [--only NAMES]
+proof.py OUT --faultline FAULTLINE [--trees TREES] [--job FAMILY] [--seconds 560] [--healthy SECONDS] [--only NAMES]
+
+FAMILY is one of ../families/plan.py's; wires are cut and slowed down only where it is known who sends to whom.
 
 Injects one fault after the other into the running job, each after a healthy stretch, and asks the service's API what it has
 noticed: seconds from the onset to the first incident and to the named root cause, and whether it is the right one. OUT gets
@@ -18,7 +20,7 @@ ap = argparse.ArgumentParser()
 ap.add_argument("out")
 ap.add_argument("--faultline", required=True, help="the program")
 ap.add_argument("--trees", default="", help="Megatron-LM, as families/setup.sh lays it out")
-ap.add_argument("--job", default="meg", choices=("meg", "fsdptp", "fsdp2"))
+ap.add_argument("--job", default="meg", choices=sorted(plan.FAMILIES))
 ap.add_argument("--seconds", type=float, default=560, help="for all of it")
 ap.add_argument("--healthy", type=float, default=0, help="no faults: train for so long, or until so much of the time is left")
 ap.add_argument("--only", default="", help="names of faults, with commas")
@@ -33,6 +35,7 @@ a.out = os.path.abspath(a.out)
 BEGAN = time.time()
 API = f"http://127.0.0.1:{a.port}/api/v1"
 HEALTHY_S = 8
+HANG_S = 22
 
 # name, rank, what is written into its file (or which signal, which wire), most seconds, what is right
 FAULTS = [
@@ -41,20 +44,22 @@ FAULTS = [
     ("stopped 5", 5, "SIGSTOP", 40, ("hang", {5}, {"process-stopped"})),
     ("slow wire 4-6", 4, "wire", 35, ("fail-slow", {4, 6}, {"network-slow"})),
     ("spikes 3", 3, "spike {spike}", 40, ("fail-slow", {3}, {"gpu-slow"})),
-    ("GPU hang 7", 7, "gpu 34000", 36, ("hang", {7}, {"gpu-hang", "gpu-error"})),
+    ("GPU hang 7", 7, "gpu {hang}", 36, ("hang", {7}, {"gpu-hang", "gpu-error"})),
     ("dead wire 2-3", 2, "wire", 40, ("hang", {2, 3}, {"network-hang"})),
     ("slow GPU 1", 1, "compute {slow}", 30, ("fail-slow", {1}, {"gpu-slow"})),
     ("stopped 0", 0, "SIGSTOP", 40, ("hang", {0}, {"process-stopped"})),
     ("slow loader 0", 0, "data {data}", 30, ("fail-slow", {0}, {"dataloader", "cpu-stall"})),
 ]
-# Of rank 4 what goes to 6 is slow while its file is there, of rank 2 what goes to 3 does not arrive.
-WIRES = {4: ("slow=20", 6), 2: ("dead", 3)}
-if a.job == "fsdptp":  # tensor parallel pairs are 0-1, 2-3, ...; sharded groups 0-2-4-6 and 1-3-5-7
-    WIRES[4] = ("slow=2", 5)
-    FAULTS[3] = ("slow wire 4-5", 4, "wire", 35, ("fail-slow", {4, 5}, {"network-slow"}))
+# Whose sending suffers while its file is there, how, and to whom. A ring over all ranks sends to the next one; in Megatron-LM's
+# tp 2 pp 2 dp 2, rank 4's replica is 6.
+WIRES = {"meg": {4: ("slow=20", 6), 2: ("dead", 3)}, "fsdptp": {4: ("slow=2", 5), 2: ("dead", 3)},
+         "fsdp2": {4: ("slow=120", 5), 2: ("dead", 3)}}.get(a.job, {})
+if 4 in WIRES:
+    to = WIRES[4][1]
+    FAULTS[3] = (f"slow wire 4-{to}", 4, "wire", 35, ("fail-slow", {4, to}, {"network-slow"}))
+FAULTS = [f for f in FAULTS if f[2] != "wire" or f[1] in WIRES]
 # Of an iteration's own time, by how much a fault lengthens it on its rank.
 SHARES = {"slow": 0.8, "spike": 2.0, "data": 0.2 if a.job == "meg" else 0.6}
-LAYERS = {"meg": 4 * 4, "fsdptp": 4 * 2, "fsdp2": 8 * 2}  # passes through a layer with GPU time, an iteration and rank
 
 
 def say(*words):
@@ -78,23 +83,25 @@ def start(command, log, env=None, cwd=None):
 def script():
     run = plan.FAMILIES[a.job]
     words = [w.replace("{trees}", a.trees).replace("{here}", os.path.join(LAB, "families")).replace("{steps}", "20000")
-             for w in run["script"]]
-    if a.job == "meg":
-        words += plan.MEGATRON["meg"]
+             .replace("{out}", a.out) for w in run["script"]]
+    if a.job in plan.MEGATRON:
+        words += plan.MEGATRON[a.job]
         words[words.index("--log-interval") + 1] = "100000000"  # no line tells of iterations
-        return ["--outside", run["outside"], *words]
-    return [*words, "--lines", "none"]
+    elif "jobs.py" in words[0]:
+        words += ["--lines", "none"]
+    return (["--outside", run["outside"]] if "outside" in run else []) + words
 
 
 def environment(rank, rings, variables):
     env = dict(os.environ, **variables, RANK=str(rank), WORLD_SIZE="8", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(a.master),
                NCCL_SOCKET_IFNAME="lo", NCCL_P2P_DISABLE="1", NCCL_SHM_DISABLE="1", NCCL_IB_DISABLE="1", NCCL_MAX_NCHANNELS="2",
                NCCL_DEBUG="WARN", OMP_NUM_THREADS="1", PYTHONUNBUFFERED="1", HF_HUB_OFFLINE="1",
-               CUDA_DEVICE_MAX_CONNECTIONS="1" if a.job == "meg" else "8", JOB_OUT=a.out, LIVE_FAULTS=f"{a.out}/faults",
+               CUDA_DEVICE_MAX_CONNECTIONS="1" if a.job in plan.MEGATRON else "8", JOB_OUT=a.out, LIVE_FAULTS=f"{a.out}/faults",
                BASE_MS=str(plan.FAMILIES[a.job].get("base", 1.5) if a.base is None else a.base), FAULTLINE_DIR=rings, FAULTLINE_JOB="proof",
                NCCL_PROFILER_PLUGIN=f"{a.out}/build/libfaultline.so", TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC="1200",
                TORCH_FR_BUFFER_SIZE="2000", TORCH_NCCL_DEBUG_INFO_PIPE_FILE=f"{a.out}/pipe_", TORCH_FR_DUMP_TEMP_FILE=f"{a.out}/fr_",
                TORCH_NCCL_DEBUG_INFO_TEMP_FILE=f"{a.out}/fr_")
+    env.update(plan.FAMILIES[a.job].get("env", {}))
     if rank in WIRES:
         how, to = WIRES[rank]
         env.update(LD_PRELOAD=f"{a.out}/build/wire-fault.so", WIRE_FAULT_HOW=how, WIRE_FAULT_TRIGGER=f"{a.out}/faults/wire.{rank}",
@@ -145,13 +152,12 @@ def is_right(incident, truth):
 
 def on(fault, pids, base_ms):
     name, rank, what, _, _ = fault
-    calls = LAYERS[a.job]
     if what == "SIGSTOP":
         os.kill(pids[rank], signal.SIGSTOP)
     elif what == "wire":
         open(f"{a.out}/faults/wire.{rank}", "w").close()
     else:
-        text = what.format(slow=SHARES["slow"] * base_ms / calls, spike=SHARES["spike"] * base_ms / calls, data=SHARES["data"] * base_ms)
+        text = what.format(slow=SHARES["slow"] * base_ms, spike=SHARES["spike"] * base_ms, data=SHARES["data"] * base_ms, hang=HANG_S * 1000)
         with open(f"{a.out}/faults/{rank}.part", "w") as file:
             file.write(text)
         os.rename(f"{a.out}/faults/{rank}.part", f"{a.out}/faults/{rank}")
@@ -208,7 +214,7 @@ def inject(fault, pids, results):
         json.dump({"job": a.job, "faults": results}, file, indent=1)
     recovered = time.time()
     # A GPU that hangs goes on when its kernel ends.
-    while what.startswith("gpu") and time.time() - onset < 36 and left() > 25:
+    while what.startswith("gpu") and time.time() - onset < HANG_S + 2 and left() > 25:
         time.sleep(1)
     while time.time() - recovered < 15 and left() > 25:
         time.sleep(0.5)

@@ -3,7 +3,7 @@
 rank.py [--outside LAYER,LAYER] SCRIPT ARGS...    as ../families/rank.py, with ../families/faults.py in the layers
 
 A fault is on while $LIVE_FAULTS/<rank> exists. The file says "KIND MILLISECONDS":
-  compute  GPU time more in every layer            spike  the same, in one iteration of eight
+  compute  so much more GPU time an iteration      spike  the same, in one iteration of eight
   data     the loader waits                        gpu    one kernel of that length, once for each time the file is made
 """
 import os, signal, sys
@@ -49,9 +49,9 @@ def amount(kind):
     if on == "gpu" and state["made"] != state["done"]:
         state["done"] = state["made"]
         return ms
-    if on == "spike":
-        return ms if faults.step % EVERY == 0 else 0.0
-    return ms if on == "compute" else 0.0
+    if on == "spike" and faults.step % EVERY == 0 or on == "compute":
+        return ms / max(1, sum(faults._per_step.values()))
+    return 0.0
 
 
 faults.amount = amount
