@@ -51,7 +51,7 @@ export function fuse(
         one.kind === wanted && !isEnd(one) && one.weight >= CO_CULPRIT_SHARE * (best?.weight ?? 1),
     );
   const hung = best && (isSlow(best) || isEnd(best)) ? stopped("hang") : undefined;
-  const lead = stopped("crash") ?? hung ?? best;
+  const lead = narrowest(stopped("crash") ?? hung ?? best, ranked);
   const blameworthy = lead ? ranked.filter((other) => sharesBlame(other, lead)) : [];
   const culprits = wholeLinks(job, wholeMachines(job, blameworthy)).slice(0, MAX_SUSPECTS);
   const without = kindWithoutSuspect(job, findings);
@@ -196,12 +196,34 @@ function isSlow(one: Hypothesis | undefined): boolean {
   return one?.kind === "fail-slow" || one?.kind === "regression";
 }
 
+/** A link that is found in a set of ranks which cannot communicate is what is wrong with all of them. */
+function narrowest(
+  lead: Hypothesis | undefined,
+  ranked: readonly Hypothesis[],
+): Hypothesis | undefined {
+  if (!lead || lead.type !== "link") return lead;
+  const within = ranked.find(
+    (other) =>
+      other.type === "link" &&
+      other.kind === lead.kind &&
+      other.weight >= CO_CULPRIT_SHARE * lead.weight &&
+      isWithin(other, lead),
+  );
+  return within ?? lead;
+}
+
+function isWithin(one: Hypothesis, whole: Hypothesis): boolean {
+  return (
+    one.ranks.length < whole.ranks.length && one.ranks.every((rank) => whole.ranks.includes(rank))
+  );
+}
+
 function sharesBlame(other: Hypothesis, lead: Hypothesis): boolean {
   if (other === lead) return true;
   if (other.weight < CO_CULPRIT_SHARE * lead.weight) return false;
   if (other.kind !== lead.kind) return false;
   // Links that meet at a rank are two.
-  if (other.type === "link" && lead.type === "link") return true;
+  if (other.type === "link" && lead.type === "link") return !isWithin(lead, other);
   // A set that contains a culprit found on its own adds nothing.
   return !other.ranks.some((rank) => lead.ranks.includes(rank));
 }

@@ -78,10 +78,12 @@ function hasPending(job: Job, { id, members }: Wiring): boolean {
 }
 
 function originsIn(job: Job, wiring: Wiring): Found[] {
+  const hasHalted = [...wiring.members.values()].some((process) => isHalted(job, process));
   const origins = originsOf(wiring).filter((origin) => {
-    // The proxies of a process that is stopped or gone stand in the middle of something; why is known.
+    // The proxies of a process that is stopped or gone stand in the middle of something; why is known. What passes through
+    // them is broken off anywhere, so that a GPU beyond seems to have all it needs.
     if (origin.kind === "gpu")
-      return origin.members.every((member) => !isHeldUp(job, wiring, member));
+      return !hasHalted && origin.members.every((member) => !isHeldUp(job, wiring, member));
     const { sender, receiver } = origin.line;
     return ![sender, receiver].some((end) => end && isHalted(job, end.process));
   });
@@ -90,8 +92,6 @@ function originsIn(job: Job, wiring: Wiring): Found[] {
 
 /** Whether a member's GPU has something else to wait for: an operator of another communicator comes first. */
 function isHeldUp(job: Job, wiring: Wiring, member: number): boolean {
-  const process = wiring.members.get(member);
-  if (process && isHalted(job, process)) return true;
   const rank = wiring.rankOf(member);
   const dump = rank === null ? undefined : job.dumps.get(rank)?.dump;
   const own = dump?.groups.findIndex(({ name }) => name === wiring.id) ?? -1;

@@ -45,6 +45,12 @@ export function haltedRanks(job: Job): ReadonlySet<Rank> {
   return new Set(halted.flatMap(({ rank }) => rank ?? []));
 }
 
+/** Ranks whose process somebody stopped; not by a debugger, who may have come to look why nothing moves. */
+export function stoppedRanks(job: Job): Rank[] {
+  const stopped = byRank(job).filter(({ process }) => process.state === "T");
+  return stopped.map(({ rank }) => rank);
+}
+
 /** Whether its proxies and threads cannot move, whatever its ring says that they do. */
 export function isHalted(job: Job, process: ProbeProcess): boolean {
   if (isGone(process) || isStopped(process)) return true;

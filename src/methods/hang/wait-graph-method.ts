@@ -12,7 +12,7 @@ import { idleAndBehind, idleRanks, outOfStepAnywhere, silentFindings } from "./b
 import { terminals } from "./components.ts";
 import { findingFor } from "./terminals.ts";
 import { rankStates, type RankState } from "./frontier.ts";
-import { haltedRanks } from "./process-state.ts";
+import { haltedRanks, stoppedRanks } from "./process-state.ts";
 import { buildWaitGraph, type StuckOp, type WaitGraph } from "./wait-graph.ts";
 import { describeOp, waitingSince } from "./words.ts";
 
@@ -43,7 +43,10 @@ export const waitGraph: Method = {
     const certain = findings.some((finding) => finding.weight >= 0.5);
     if (silent.length > 0) findings.push(...silentFindings(job, graph, silent, certain));
     const halted = haltedRanks(job);
-    const adjusted = findings.map((finding) => aroundHalted(halted, finding));
+    const stopped = stoppedRanks(job);
+    const adjusted = findings
+      .map((finding) => aroundHalted(halted, finding))
+      .map((finding) => besideStopped(stopped, finding));
     const accused = new Set(adjusted.flatMap((f) => f.accuses.flatMap((a) => a.ranks)));
     // Who was about to exchange something with a process that is gone only waits.
     const waiting = [...graph.stuckIn.keys()].filter(
@@ -66,6 +69,24 @@ function aroundHalted(halted: ReadonlySet<Rank>, finding: NewFinding): NewFindin
   if (!isPart) return finding;
   const says = `${finding.says}; one of their processes is stopped or gone`;
   return { ...finding, says, weight: 0.3, accuses: [] };
+}
+
+/**
+ * A stopped process is seen; that a CPU or GPU is stuck is concluded from what it does not do. Whoever waits for the stopped one in
+ * a way that leaves no record (a transfer of which NCCL has reported the end, a synchronization) does nothing, either.
+ */
+function besideStopped(stopped: readonly Rank[], finding: NewFinding): NewFinding {
+  const { data, accuses } = finding;
+  const isSilence = data.fact === "stopped-rank" && (data.side === "cpu" || data.side === "gpu");
+  if (stopped.length === 0 || accuses.length === 0 || !isSilence) return finding;
+  const says = `${finding.says}; the process of ${rankWords(stopped)} is stopped, which explains that`;
+  return {
+    ...finding,
+    says,
+    weight: 0.5,
+    accuses: [],
+    clears: accuses.flatMap(({ ranks }) => ranks),
+  };
 }
 
 /** Reasons to think that nothing hangs: these dumps are snapshots of a job that runs, or has ended well. */
