@@ -181,7 +181,7 @@ def inject(fault, pids, results):
     before = {i["id"]: i["revision"] for i in incidents()}
     onset = time.time()
     on(fault, pids, base_ms)
-    row = {"fault": name, "onsetMs": round(onset * 1000), "iterationMs": round(base_ms, 1), "detectedS": None, "causeS": None, "rightS": None, "right": False,
+    row = {"fault": name, "truth": {"kind": truth[0], "ranks": sorted(truth[1]), "causes": sorted(truth[2])}, "onsetMs": round(onset * 1000), "iterationMs": round(base_ms, 1), "detectedS": None, "causeS": None, "rightS": None, "right": False,
            "answer": None, "summary": None, "kind": None}
     seen = None
     while time.time() - onset < most and left() > 25:

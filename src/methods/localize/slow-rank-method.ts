@@ -23,6 +23,7 @@ import { commonFactor, isShared, ownLevels } from "./common-growth.ts";
 import { isOnMachines, locate, type Located } from "./slow-ranks.ts";
 import { slowerFloor } from "./slower-floor.ts";
 import { fromOwnTimes, fromUnseenPeer, type SlowFinding, type Witness } from "./slow-findings.ts";
+import { withTrueEnds } from "./true-ends.ts";
 import { besideUnrecorded } from "./unrecorded-groups.ts";
 import { unseenPeer } from "./unseen-peer.ts";
 import { splitOf, waiting, waitsInGroup, waitsToReceive, weighed } from "./weigh.ts";
@@ -58,10 +59,11 @@ export const slowRank: Method = {
       const operators = job.rankOperators.fetch(rank);
       if (operators) all.push(operators);
     }
-    const cut = ofSamePace(all);
+    const clocks = clockOffsets(all, job.groups);
+    const ended = withTrueEnds(all, job.groups, clocks);
+    const cut = ofSamePace(ended);
     const accounts = timeBreakdowns(cut, job.groups);
     if (accounts.size < 2) return;
-    const clocks = clockOffsets(cut, job.groups);
     const isAlike = hasPeers(job, accounts);
     const found = leadsOf(cut, accounts, clocks);
     const leads = {
@@ -73,7 +75,10 @@ export const slowRank: Method = {
       leads.suspects.length > 0
         ? leads.suspects
         : grown.filter(({ rank, slow }) => leads.isWaitedFor(rank, slow));
-    const source = new FetchedSource(job.rankOperators, job.groups, job.worldSize);
+    const known = new Map(ended.map((operators) => [operators.rank, operators]));
+    const fetch = (rank: Rank): RankOperators | null =>
+      known.get(rank) ?? job.rankOperators.fetch(rank);
+    const source = new FetchedSource({ ranks, fetch }, job.groups, job.worldSize);
     const wiring = wiringOf(job);
     const { iterations, totalMs } = reference(accounts);
     const isWhole = ranks.length <= WHOLE && iterations.length > 0;

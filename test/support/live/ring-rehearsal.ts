@@ -1,6 +1,6 @@
 /**
- * A whole live system on a clock that is set: a simulated job that writes real rings, the agents' own code in front of them, the
- * wire's frames, and a service. Only the sockets and the waiting are left out.
+ * A whole live system on a clock that is set: a simulated job that writes real rings, or a recorded one that is played again, the
+ * agents' own code in front of them, the wire's frames, and a service. Only the sockets and the waiting are left out.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,12 +20,21 @@ import { ASKS, PROTOCOL, type AgentHello, type Report } from "../../../src/live/
 import type { Incident } from "../../../src/model/incident.ts";
 import { completeSpec, type ClusterSpec } from "../../../src/simulate/cluster/spec.ts";
 import { KEEP_ALL } from "../keep-all.ts";
+import type { RecordedRings } from "./recorded-rings.ts";
 
 /** Agents look at their rings about once a second; of long iterations in long rehearsals less often will do. */
 const TICK_MS = 1000;
 
-export interface RingRehearsal {
-  readonly job: LiveRun;
+/** What writes the rings. */
+export interface PlayedRings {
+  readonly machines: readonly { readonly machine: string; readonly folder: string }[];
+  /** Brings them up to date. */
+  step(nowNs: number): void;
+  close(): Promise<void>;
+}
+
+export interface RingRehearsal<Played = LiveRun> {
+  readonly job: Played;
   /** Every record that was told, in order. */
   readonly told: readonly Incident[];
   readonly history: History;
@@ -46,16 +55,25 @@ export interface RingRehearsalOptions {
   readonly startMs?: number;
 }
 
-export async function rehearseRings(options: RingRehearsalOptions): Promise<RingRehearsal> {
-  const { everyMs, tickMs = TICK_MS, job: name = "sim", startMs = Date.now() } = options;
-  let passedMs = 0;
-  const startNs = process.hrtime.bigint();
-  const nowMs = (): number => startMs + passedMs;
-  const machine: Machine = {
+interface Clock {
+  passedMs: number;
+  readonly startMs: number;
+  readonly startNs: bigint;
+}
+
+function machineOf(clock: Clock): Machine {
+  return {
     ...thisMachine(),
-    monotonicNs: () => startNs + BigInt(Math.round(passedMs * 1e6)),
-    realtimeNs: () => BigInt(Math.round((startMs + passedMs) * 1e6)),
+    monotonicNs: () => clock.startNs + BigInt(Math.round(clock.passedMs * 1e6)),
+    realtimeNs: () => BigInt(Math.round((clock.startMs + clock.passedMs) * 1e6)),
   };
+}
+
+/** A job that is simulated. */
+export async function rehearseRings(options: RingRehearsalOptions): Promise<RingRehearsal> {
+  const { everyMs, job: name = "sim", startMs = Date.now() } = options;
+  const clock = { passedMs: 0, startMs, startNs: process.hrtime.bigint() };
+  const machine = machineOf(clock);
   const folder = mkdtempSync(join(tmpdir(), "faultline-rings-"));
   const iterations = Number.MAX_SAFE_INTEGER;
   const spec = completeSpec({ microBatches: 4, layersPerStage: 2, iterations, ...options.spec });
@@ -68,6 +86,37 @@ export async function rehearseRings(options: RingRehearsalOptions): Promise<Ring
     folder,
     machine,
   });
+  const played = {
+    machines: job.machines,
+    step: () => job.step(),
+    async close() {
+      await job.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+  return { ...(await rehearsed(played, machine, clock, options)), job };
+}
+
+/** A job that ran: what the agents and the service would have said of it. */
+export async function rehearseRecorded(
+  job: RecordedRings,
+  options: Pick<RingRehearsalOptions, "tickMs" | "service"> = {},
+): Promise<RingRehearsal<RecordedRings>> {
+  const clock = { passedMs: 0, startMs: job.startMs, startNs: job.startNs };
+  // Its processes are not here: their heartbeats tell that they live.
+  const machine = { ...machineOf(clock), proc: "/nowhere", sharesNumbers: false };
+  return { ...(await rehearsed(job, machine, clock, options)), job };
+}
+
+async function rehearsed(
+  job: PlayedRings,
+  machine: Machine,
+  clock: Clock,
+  options: Pick<RingRehearsalOptions, "tickMs" | "service" | "history">,
+): Promise<RingRehearsal<PlayedRings>> {
+  const { tickMs = TICK_MS } = options;
+  const nowMs = (): number => clock.startMs + clock.passedMs;
+  const folder = mkdtempSync(join(tmpdir(), "faultline-service-"));
   const nodes: Node[] = job.machines.map((one) =>
     ringNode({
       folders: () => [one.folder],
@@ -76,7 +125,7 @@ export async function rehearseRings(options: RingRehearsalOptions): Promise<Ring
       machineName: one.machine,
       nics: SIMULATED_NICS,
       keepNs: 6e11,
-      memoryBytes: 64 << 20,
+      memoryBytes: 512 << 20,
       machine: { ...machine, host: one.machine },
       storage: new SlowStorage(),
       onTrouble: () => undefined,
@@ -133,10 +182,10 @@ export async function rehearseRings(options: RingRehearsalOptions): Promise<Ring
     history,
     nowMs,
     async run(seconds, until = () => false) {
-      const endMs = passedMs + 1000 * seconds;
-      while (passedMs < endMs) {
-        passedMs += tickMs;
-        job.step();
+      const endMs = clock.passedMs + 1000 * seconds;
+      while (clock.passedMs < endMs) {
+        clock.passedMs += tickMs;
+        job.step(Number(machine.monotonicNs()));
         for (const [at, node] of nodes.entries())
           for (const report of node.tick(nowMs()))
             await service.handlers.report(hello(at), onTheWire(report));
