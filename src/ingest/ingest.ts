@@ -176,8 +176,9 @@ async function readFile(found: FoundFile, read: Reads): Promise<void> {
           readings.push(emptyFile(file.path));
         return;
       }
-      // What lies in an archive was written before that was.
-      const latestMs = file.path.startsWith(`${path}/`) ? undefined : found.modifiedMs;
+      // What lies in an archive may be years older than that is.
+      const isMember = file.path.startsWith(`${path}/`);
+      const latestMs = isMember ? file.modifiedMs : found.modifiedMs;
       readings.push(await readWith(reader, file, read, latestMs));
     },
     (defect) => wrapping.push(defect),

@@ -514,6 +514,23 @@ describe("iterations", () => {
   });
 });
 
+describe("the last words of a rank", () => {
+  const asked =
+    "[rank7]:[E1119 03:57:22.772223543 ProcessGroupNCCL.cpp:1628] [PG ID 0 PG GUID 0(default_pg) Rank 7] ProcessGroupNCCL preparing to dump debug info. Include stack trace: 1, only active collectives: 0\n";
+  const oldName =
+    "[rank7]:[W1119 03:56:18.791104671 Utils.hpp:112] Warning: Environment variable TORCH_NCCL_DEBUG_INFO_TEMP_FILE is deprecated; use TORCH_FR_DUMP_TEMP_FILE instead (function operator())\n";
+
+  it("are not what PyTorch notes when somebody asks for a dump", () => {
+    const [log] = read(`loading shard 12\n${asked}${oldName}${asked}`, "rank7.log").rankLogs!;
+    expect(log).toMatchObject({ rank: 7, lastLine: 1, lastText: "loading shard 12", dumpLine: 2 });
+  });
+
+  it("are none where all that it printed are notices", () => {
+    const [log] = read(`NCCL version 2.28.9+cuda13.0\n${oldName}${asked}`, "rank7.log").rankLogs!;
+    expect(log).toMatchObject({ lastLine: 0, lastText: "", lastTimeMs: null });
+  });
+});
+
 describe("the rank of a file", () => {
   it.each([
     ["rank3.log", 3],

@@ -32,11 +32,16 @@ export interface FoundFile {
 export interface SourceFile {
   readonly path: string;
   readonly head: Head;
+  /** When a member of an archive was last written to, milliseconds since 1970, as the archive tells. */
+  readonly modifiedMs?: number;
   readonly chunks: AsyncIterable<Uint8Array>;
 }
 
 /** Folders that hold nothing of a job and may hold millions of files. */
 const SKIPPED_FOLDERS = new Set([".git", "node_modules", "__pycache__"]);
+/** What `--out` and the service write beside each other: of two that lie in one folder, neither is of the job. */
+const REPORT = ["report.html", "verdict.json"];
+const OF_REPORT = new Set([...REPORT, "ticket.md", "picture.json"]);
 const MAX_FILES = 1_000_000;
 /** What unpacks to more than this many times its size on disk, and to more than the size below, is a bomb. */
 const MAX_EXPANSION = 300;
@@ -45,7 +50,8 @@ const MAX_NESTING = 4;
 
 /**
  * Every plain file under the paths, sorted, each once, and the pipes among the paths themselves: those inside a folder are
- * somebody else's. Links to files are followed, to folders not.
+ * somebody else's. Links to files are followed, to folders not. Hidden files are other programs' notes (the service's own
+ * marker among them), and a report of Faultline's tells nothing of the job: both are read only where they are given.
  */
 export async function findFiles(paths: readonly string[]): Promise<FoundFile[]> {
   const found = new Map<string, FoundFile>();
@@ -70,8 +76,12 @@ export async function findFiles(paths: readonly string[]): Promise<FoundFile[]> 
           return [];
         },
       );
+      const names = new Set(entries.map(({ name }) => name));
+      const hasReport = REPORT.every((name) => names.has(name));
       for (const entry of entries) {
         if (entry.isDirectory() && SKIPPED_FOLDERS.has(entry.name)) continue;
+        if (!entry.isDirectory() && entry.name.startsWith(".")) continue;
+        if (hasReport && OF_REPORT.has(entry.name)) continue;
         const below = join(path, entry.name);
         if (entry.isSymbolicLink() && !(await isFile(below))) continue;
         await visit(below, false);
@@ -136,6 +146,7 @@ interface Wrapping {
   readonly path: string;
   /** What it is called on the disk, where that differs: "hang3.tar.gz". */
   readonly archive?: string;
+  readonly modifiedMs?: number;
   /** Bytes read from the disk so far, by the outermost layer. */
   readonly onDisk: { bytes: number };
   readonly nesting: number;
@@ -157,18 +168,19 @@ async function unwrap(wrapping: Wrapping, bytes: AsyncIterable<Uint8Array>): Pro
     const bare = { path: path.replace(/\.gz$/, ""), archive: path };
     await unwrap({ ...wrapping, ...bare, nesting: nesting + 1 }, inner);
   } else if (looksLikeTar(head)) {
-    for await (const member of tarMembers(chunks, defect)) {
-      await unwrap(
-        { ...inArchive, path: `${archive ?? path}/${member.name}`, nesting: nesting + 1 },
-        member.chunks,
-      );
+    for await (const { name, modifiedMs, chunks: inside } of tarMembers(chunks, defect)) {
+      if (/(?:^|\/)\.[^/]+$/.test(name)) continue;
+      const member = { path: `${archive ?? path}/${name}`, modifiedMs, nesting: nesting + 1 };
+      await unwrap({ ...inArchive, ...member }, inside);
     }
   } else {
     const name = path.slice(path.lastIndexOf("/") + 1);
     const text = Buffer.from(head.buffer, head.byteOffset, head.length).toString("latin1");
     // A ring says how long it is: behind that may lie a terabyte of nothing. A page more, so that its reader can tell.
     const some = isRing(head) ? upTo(promisedBytes(head) + PAGE_BYTES, chunks) : chunks;
-    await wrapping.visit({ path, head: { name, bytes: head, text }, chunks: some });
+    const { modifiedMs } = wrapping;
+    const when = modifiedMs === undefined ? {} : { modifiedMs };
+    await wrapping.visit({ path, head: { name, bytes: head, text }, ...when, chunks: some });
   }
 }
 

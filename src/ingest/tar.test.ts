@@ -4,14 +4,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
+import { quietEnv } from "../../test/support/in-memory.ts";
+import { ingest } from "./ingest.ts";
 import { findFiles, openFile } from "./sources.ts";
 import { looksLikeTar, tarMembers } from "./tar.ts";
+
+const MODIFIED_MS = Date.UTC(2026, 10, 16, 10);
 
 function tarFile(name: string, content: Uint8Array, type = "0"): Buffer {
   const header = Buffer.alloc(512);
   header.write(name, 0);
   header.write("0000644\0", 100);
   header.write(content.length.toString(8).padStart(11, "0") + "\0", 124);
+  header.write(`${(MODIFIED_MS / 1000).toString(8)}\0`, 136);
   header.write("        ", 148);
   header.write(type, 156);
   header.write("ustar\u000000", 257);
@@ -27,6 +32,7 @@ const archive = Buffer.concat([
   tarFile("a.log", Buffer.from("alpha\n")),
   tarFile("folder/", Buffer.alloc(0), "5"),
   tarFile("empty", Buffer.alloc(0)),
+  tarFile("./._a.log", Buffer.alloc(9)),
   tarFile("././@LongLink", Buffer.from(`${LONG}\0`), "L"),
   tarFile("cut-name", Buffer.alloc(3000, 7)),
   END,
@@ -52,6 +58,7 @@ describe("a tar archive", () => {
   const whole: [string, number][] = [
     ["a.log", 6],
     ["empty", 0],
+    ["./._a.log", 9],
     [LONG, 3000],
   ];
   it("gives its files whatever the size of the chunks", async () => {
@@ -106,6 +113,29 @@ describe("files of a job", () => {
       "job.tar.gz",
       "sub/plain.log",
     ]);
+  });
+
+  it("are none of those that are hidden or that a report of Faultline's consists of", async () => {
+    const evidence = join(folder, "evidence");
+    mkdirSync(join(evidence, "report"), { recursive: true });
+    for (const name of ["report.html", "verdict.json", "ticket.md", "picture.json", "other.log"])
+      writeFileSync(join(evidence, "report", name), "x\n");
+    for (const name of ["verdict.json", "ticket.md", ".confirmed"])
+      writeFileSync(join(evidence, name), "x\n");
+    const under = async (path: string): Promise<string[]> =>
+      (await findFiles([path])).map((found) => found.path.slice(evidence.length + 1));
+    expect(await under(evidence)).toEqual(["report/other.log", "ticket.md", "verdict.json"]);
+    expect(await under(join(evidence, ".confirmed"))).toEqual([".confirmed"]);
+    rmSync(evidence, { recursive: true });
+  });
+
+  it("inside an archive are as old as it says, and log lines without a year are of that year", async () => {
+    const line = "[rank0]:[W1116 09:26:40.031589450 Utils.hpp:137] Warning: shard 7 is corrupt\n";
+    const path = join(folder, "dated.tar");
+    writeFileSync(path, Buffer.concat([tarFile("rank0.log", Buffer.from(line)), END]));
+    const { logDigest } = await ingest([path], quietEnv);
+    expect(logDigest!.streams[0]!.firstMs).toBe(Date.UTC(2026, 10, 16, 9, 26, 40, 31));
+    rmSync(path);
   });
 
   it("inside a compressed archive become files of their own", async () => {

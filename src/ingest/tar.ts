@@ -6,6 +6,8 @@
 interface TarMember {
   readonly name: string;
   readonly sizeBytes: number;
+  /** When it was last written to, milliseconds since 1970; 0 in archives made without times. */
+  readonly modifiedMs: number;
   readonly chunks: AsyncIterable<Uint8Array>;
 }
 
@@ -59,7 +61,8 @@ export async function* tarMembers(
       continue;
     }
     const left = { bytes: size };
-    yield { name, sizeBytes: size, chunks: input.upTo(left) };
+    const modifiedMs = 1000 * numberField(header, 136, 12);
+    yield { name, sizeBytes: size, modifiedMs, chunks: input.upTo(left) };
     await input.skip(left.bytes + padding);
     if (input.cut) {
       onDefect(`the archive is cut off inside ${name}`);

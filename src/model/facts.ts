@@ -377,7 +377,7 @@ export interface OtherDevice {
   readonly speaksFor: string;
 }
 
-/** Ranks that were slow before the job stopped of something else. */
+/** Ranks that were slow until the job stopped of something else. */
 export interface SlowBeforeStop {
   readonly fact: "slow-before-stop";
   readonly ranks: readonly Rank[];

@@ -83,7 +83,7 @@ export interface RankLog {
   readonly lastIteration: number;
   /** Line of that report, 0 where there is none: what failed before it was survived. */
   readonly lastIterationLine: number;
-  /** The last line that is not an echo of somebody else's failure, and when it was written. */
+  /** The last line that is neither an echo of somebody else's failure nor a notice; 0 and "" where there is none. */
   readonly lastLine: number;
   readonly lastText: string;
   readonly lastTimeMs: number | null;

@@ -124,7 +124,16 @@ export interface OwnWords {
 
 export function ownWords(job: Job, verdict: Verdict): OwnWords {
   const ranks = new Set(verdict.suspects.flatMap((one) => one.ranks));
-  const logs = logExcerpts(job, verdict).filter(({ rank }) => rank !== null && ranks.has(rank));
+  // What a rank says of others, every rank says: a time-out, a closed connection, a dump that was asked for.
+  const echoes = new Set(
+    job.failures.flatMap(({ role, file, line }) => (role === "echo" ? [`${line} ${file}`] : [])),
+  );
+  const logs = logExcerpts(job, verdict).filter(
+    ({ rank, file, lines }) =>
+      rank !== null &&
+      ranks.has(rank) &&
+      lines.some(({ isKey, line }) => isKey && !echoes.has(`${line} ${file}`)),
+  );
   return { stacks: stackExcerpts(job, verdict), logs };
 }
 

@@ -63,6 +63,12 @@ export function couldTell(form: string): boolean {
   return (screen ??= newScreen()).any(form);
 }
 
+/** Whether healthy jobs print it, too: a version, a deprecated setting, a dump that somebody asked for. */
+export function isNotice(text: string): boolean {
+  const { role } = mostTelling(shippedMatchers().match(text))?.record ?? {};
+  return role === "benign" || role === "advice";
+}
+
 let screen: Automaton | null = null;
 
 /** Made when the first line comes: many who are here read no logs. */

@@ -3,6 +3,7 @@ import { FirstAndLast } from "../first-and-last.ts";
 import { looksStamped, parseStamp } from "../log-time.ts";
 import type { Stamp } from "../log-time.ts";
 import { NcclProcesses, parseNcclLine } from "../nccl-lines.ts";
+import { isNotice } from "./classify.ts";
 import { IterationLines } from "./iteration-lines.ts";
 import { iterationOf, saysFinished } from "./iterations.ts";
 import { beginsTerminate, loneFailure, ncclFailure } from "./lone-lines.ts";
@@ -164,9 +165,12 @@ export class LogLines {
     return stream.troubled || (stream === this.#streams.plain && this.#troubled);
   }
 
-  /** The last words of a writer: lines of its own, not the debris of a failure. */
+  /** The last words of a writer: lines of its own, not the debris of a failure, nor what PyTorch notes beside them. */
   #remember(body: string, no: number, stream: Stream, ownLine: boolean): void {
-    if (this.#isTroubled(stream) && (!ownLine || GLOG.test(body))) return;
+    const level = ownLine ? GLOG.exec(body)?.[1] : undefined;
+    if (this.#isTroubled(stream) && (!ownLine || level !== undefined)) return;
+    // Warnings and errors are few. Asking the library of every line would take too long: reading.ts asks of the last.
+    if (level !== undefined && level !== "I" && isNotice(body)) return;
     const first = body.charCodeAt(0);
     if (first === TAB || (first === SPACE && body.charCodeAt(1) === SPACE)) return;
     this.#last(body, no, stream);

@@ -13,6 +13,7 @@ import type { OpenFailure } from "../failure-class.ts";
 import type { FirstAndLast } from "../first-and-last.ts";
 import { parseStamp, resolveStamp } from "../log-time.ts";
 import type { NcclProcesses } from "../nccl-lines.ts";
+import { isNotice } from "./classify.ts";
 import type { IterationLines } from "./iteration-lines.ts";
 import type { Found, Stream } from "./stream.ts";
 import type { Streams } from "./streams.ts";
@@ -149,6 +150,8 @@ function rankLogsOf(of: LogFindings, rankOf: (stream: Stream) => number | null):
       streams.reduce((best, s) => (line(s) > line(best) ? s : best));
     const iteration = latest((s) => s.iterationLine);
     const last = latest((s) => s.lastLine);
+    const words = last.lastText.trim().slice(0, TEXT_CHARS);
+    const saysSomething = words !== "" && !isNotice(words);
     const dumps = streams.map((s) => s.dumpLine).filter((line) => line > 0);
     return {
       rank,
@@ -156,9 +159,9 @@ function rankLogsOf(of: LogFindings, rankOf: (stream: Stream) => number | null):
       lines: streams.reduce((n, s) => n + s.lines, 0),
       lastIteration: iteration.lastIteration,
       lastIterationLine: Math.max(0, iteration.iterationLine),
-      lastLine: last.lastLine,
-      lastText: last.lastText.trim().slice(0, TEXT_CHARS),
-      lastTimeMs: time(last.lastStamped),
+      lastLine: saysSomething ? last.lastLine : 0,
+      lastText: saysSomething ? words : "",
+      lastTimeMs: saysSomething ? time(last.lastStamped) : null,
       finished: streams.some((s) => s.finished),
       dumpLine: dumps.length > 0 ? smallest(dumps, Infinity) : 0,
     };

@@ -470,5 +470,6 @@ function placeOf(failure: LogFailure): Place {
 
 function endOfLog(job: Job, rank: Rank): Place[] {
   const log = job.logs.get(rank);
-  return log ? [{ file: log.file, line: log.lastLine }] : [];
+  if (!log) return [];
+  return [log.lastLine > 0 ? { file: log.file, line: log.lastLine } : { file: log.file }];
 }

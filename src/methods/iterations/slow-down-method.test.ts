@@ -2,17 +2,66 @@ import { expect, test } from "vitest";
 import { factOf } from "../../model/facts.ts";
 import type { NewFinding } from "../../model/finding.ts";
 import type { Job } from "../../model/job.ts";
+import { STARTED } from "../../model/operators.ts";
 import { slowDown } from "./slow-down-method.ts";
 import { makeSeries } from "../../../test/support/methods/series.ts";
 import { trackSeries } from "./track-series.ts";
 
-async function findings(level: (i: number) => number, to = 300): Promise<NewFinding[]> {
+async function findings(
+  level: (i: number) => number,
+  to = 300,
+  dumps: ReadonlyMap<number, unknown> = new Map(),
+): Promise<NewFinding[]> {
   const iterations = [trackSeries(makeSeries({ level, to }))];
   const env = { signal: new AbortController().signal, progress: () => undefined };
   const found: NewFinding[] = [];
-  for await (const one of slowDown.run({ iterations } as Partial<Job> as Job, env)) found.push(one);
+  const job = { iterations, dumps } as Partial<Job> as Job;
+  for await (const one of slowDown.run(job, env)) found.push(one);
   return found;
 }
+
+/** A dump that ends in an operator that nobody completed: the job stopped. */
+const STOPPED = new Map([
+  [
+    0,
+    {
+      dump: {
+        epochNs: 0n,
+        ops: {
+          count: 1,
+          state: Uint8Array.of(STARTED),
+          createdNs: Float64Array.of(0),
+          completedNs: Float64Array.of(NaN),
+        },
+      },
+    },
+  ],
+]);
+
+test("of a job that stopped, no iteration takes longer any more", async () => {
+  const [plain] = await findings((i) => (i < 9 ? 330 : 660), 20, STOPPED);
+  expect(plain!.says).toMatch(/^iterations took 1\.99 times as long from iteration 9 /);
+  expect(plain!.says).toContain("until the job stopped");
+  const [long] = await findings((i) => (i < 200 ? 1000 : 1500), 300, STOPPED);
+  expect(long!.says).toMatch(/^iterations took 1\.5\d times as long from iteration 200 /);
+  expect(long!.says).toContain("until the job stopped");
+});
+
+test("of a job that stopped, spikes count only if they came until then", async () => {
+  const told = async (spikeAt: number): Promise<string> =>
+    (await findings((i) => (i === spikeAt ? 3000 : 1000), 300, STOPPED))
+      .map(({ says }) => says)
+      .join();
+  expect(await told(150)).not.toContain("spike");
+  expect(await told(297)).toContain("1 spike in the iteration times");
+});
+
+test("of a job that stopped, a slow stretch that was over weighs little", async () => {
+  const level = (i: number): number => (i >= 100 && i < 200 ? 1500 : 1000);
+  const [[running], [stopped]] = [await findings(level), await findings(level, 300, STOPPED)];
+  expect(stopped!.says).toContain("until iteration");
+  expect(stopped!.weight).toBeLessThan(0.5 * running!.weight);
+});
 
 test("a rise that is no slow-down is told with its size, and accuses nobody", async () => {
   const [even] = await findings((i) => (i <= 150 ? 1000 : 1060));

@@ -1,6 +1,7 @@
 /** The question "when did it become slow?" asked of a job: what the tracker saw, as findings. */
 import { count, rankWords } from "../../base/text.ts";
 import type { NewFinding } from "../../model/finding.ts";
+import { hasStopped, LAST_ITERATIONS } from "../../model/has-stopped.ts";
 import type { Job } from "../../model/job.ts";
 import type { Method } from "../../model/method.ts";
 import { median } from "../../maths/robust.ts";
@@ -20,24 +21,34 @@ export const slowDown: Method = {
   id: "iterations/slow-down",
   applies: (job) => job.iterations.length > 0,
   *run(job) {
-    const all = slowDowns(job.iterations);
+    const stopped = hasStopped(job);
+    const found = slowDowns(job.iterations);
+    const all = stopped
+      ? found.filter(({ seenIn, episode }) => !isPassing(seenIn, episode))
+      : found;
     // The one that wastes most first: the verdict tells of it.
     const worst = all.toSorted((a, b) => b.episode.wastedMs - a.episode.wastedMs);
-    for (const one of worst.slice(0, MAX_FINDINGS)) yield findingOf(one);
-    if (all.every(({ seenIn, episode }) => isPassing(seenIn, episode))) yield* evenOnes(job);
-    yield* irregularOnes(job);
+    for (const one of worst.slice(0, MAX_FINDINGS)) yield findingOf(one, stopped);
+    if (found.every(({ seenIn, episode }) => isPassing(seenIn, episode)))
+      yield* evenOnes(job, stopped);
+    yield* irregularOnes(job, stopped);
   },
 };
 
-function findingOf({ seenIn, change, episode, shownBy, covering, alone }: SlowDown): NewFinding {
+function findingOf(
+  { seenIn, change, episode, shownBy, covering, alone }: SlowDown,
+  stopped: boolean,
+): NewFinding {
   const { series } = seenIn;
-  const { isOpen } = episode;
-  const ends = isOpen ? "and still do at the end" : `until iteration ${episode.to}`;
+  const isNow = episode.isOpen && !stopped;
+  const isOver = !episode.isOpen && (stopped || isPassing(seenIn, episode));
+  const until = episode.isOpen ? UNTIL_STOP : `until iteration ${episode.to}`;
+  const ends = isNow ? "and still do at the end" : until;
   const who = alone.length > 0 ? `iterations of ${rankWords(alone)} alone` : "iterations";
   const shown = covering > 1 ? `; ${shownBy.length} of ${covering} series show it` : "";
   return {
-    says: `${who} ${slowerSince(change, isOpen)} (${inUnit(change.beforeMs, series)} → ${inUnit(change.afterMs, series)}) ${ends}${shown}`,
-    weight: change.confidence * (isPassing(seenIn, episode) ? PASSED : 1),
+    says: `${who} ${slowerSince(change, isNow)} (${inUnit(change.beforeMs, series)} → ${inUnit(change.afterMs, series)}) ${ends}${shown}`,
+    weight: change.confidence * (isOver ? PASSED : 1),
     at: shownBy
       .slice(0, 4)
       .map(({ series: { file } }) =>
@@ -68,16 +79,23 @@ function findingOf({ seenIn, change, episode, shownBy, covering, alone }: SlowDo
       link: null,
       cause: "unknown" as const,
       weight: ALONE_WEIGHT * change.confidence,
-      why: `its iterations ${slowerSince(change, isOpen)}, those of its peers ${isOpen ? "do" : "did"} not`,
+      why: `its iterations ${slowerSince(change, isNow)}, those of its peers ${isNow ? "do" : "did"} not`,
     })),
     clears: [],
   };
 }
 
-function slowerSince({ ratio, iteration, ramp }: ChangePoint, isOpen: boolean): string {
-  const longer = `${isOpen ? "take" : "took"} ${ratio.toFixed(2)} times as long`;
-  if (!ramp) return `${longer} ${isOpen ? "since" : "from"} iteration ${iteration}`;
+const UNTIL_STOP = "until the job stopped";
+
+function slowerSince({ ratio, iteration, ramp }: ChangePoint, isNow: boolean): string {
+  if (!ramp) return longerSince(ratio, isNow, `iteration ${iteration}`);
+  const longer = `${isNow ? "take" : "took"} ${ratio.toFixed(2)} times as long`;
   return `slowed down gradually from iteration ${iteration} to ${ramp.until} and ${longer}`;
+}
+
+function longerSince(ratio: number, isNow: boolean, iteration: string): string {
+  const times = `${ratio.toFixed(2)} times as long`;
+  return isNow ? `take ${times} since ${iteration}` : `took ${times} from ${iteration}`;
 }
 
 /** A stretch that is over and cost little: worth a word, but the job is healthy again. */
@@ -94,19 +112,19 @@ function endOf({ series }: TrackedSeries, iteration: number | null): string | nu
 }
 
 /** That nothing slowed down is worth saying once, from the longest series. */
-function* evenOnes(job: Job): Iterable<NewFinding> {
+function* evenOnes(job: Job, stopped: boolean): Iterable<NewFinding> {
   const longest = job.iterations.reduce((a, b) => (b.iterations > a.iterations ? b : a));
   const { series, iterations, medianMs, variation } = longest;
   if (!Number.isFinite(medianMs) || iterations < 12) return;
   const step = stepIn(series);
   const length = count(Math.round(iterations), "iteration");
   if (step?.isPlain) {
-    yield fromStep(step, series, length);
+    yield fromStep(step, series, length, stopped);
     return;
   }
   yield {
     says: step
-      ? `iterations take ${step.ratio.toFixed(2)} times as long since about iteration ${step.iteration}; ${length} are too few to be sure that this is no chance`
+      ? `iterations ${longerSince(step.ratio, !stopped, `about iteration ${step.iteration}`)}; ${length} are too few to be sure that this is no chance`
       : `no lasting slowdown in ${length} (median ${inUnit(medianMs, series)}, varying by ${(100 * variation).toFixed(1)} %)${wandering(job)}`,
     weight: 0.3,
     at: [{ file: series.file }],
@@ -127,14 +145,19 @@ function* evenOnes(job: Job): Iterable<NewFinding> {
 const OF_STEP = 0.7;
 
 /** A short series with a step that nobody would call chance. */
-function fromStep(step: Step, series: IterationSeries, length: string): NewFinding {
+function fromStep(
+  step: Step,
+  series: IterationSeries,
+  length: string,
+  stopped: boolean,
+): NewFinding {
   const { at, iteration, beforeMs, afterMs, ratio } = step;
   const last = series.iteration.at(-1)!;
   const { endMs, durationMs } = series;
   const beganMs = endMs[at]! - durationMs[at]!;
   const wastedMs = durationMs.subarray(at).reduce((sum, ms) => sum + Math.max(0, ms - beforeMs), 0);
   return {
-    says: `iterations take ${ratio.toFixed(2)} times as long since iteration ${iteration} (${inUnit(beforeMs, series)} → ${inUnit(afterMs, series)}) and still do at the end, after ${length}`,
+    says: `iterations ${longerSince(ratio, !stopped, `iteration ${iteration}`)} (${inUnit(beforeMs, series)} → ${inUnit(afterMs, series)}) ${stopped ? UNTIL_STOP : "and still do at the end"}, after ${length}`,
     weight: OF_STEP,
     at: [{ file: series.file }],
     data: {
@@ -223,11 +246,13 @@ function awayFromMedian(values: readonly number[]): number {
   return values.reduce((sum, one) => sum + Math.abs(one - middle), 0);
 }
 
-/** Spikes and fluctuations are reported, and accuse no rank. */
-function* irregularOnes(job: Job): Iterable<NewFinding> {
+/** Spikes and fluctuations are reported, and accuse no rank; of a job that stopped, if they came until then. */
+function* irregularOnes(job: Job, stopped: boolean): Iterable<NewFinding> {
   const longest = job.iterations.reduce((a, b) => (b.iterations > a.iterations ? b : a));
   const episodes = longest.episodes.filter(({ type }) => type !== "degradation");
-  if (episodes.length === 0) return;
+  const last = episodes.at(-1);
+  if (!last) return;
+  if (stopped && longest.series.iteration.at(-1)! - last.to > LAST_ITERATIONS) return;
   const spikes = episodes.filter(({ type }) => type === "spike").length;
   const beats = episodes.filter(({ type }) => type === "fluctuation");
   const period = beats.find((beat) => beat.period !== null)?.period;

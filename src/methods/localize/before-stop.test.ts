@@ -42,6 +42,17 @@ describe("a job that stopped", () => {
     },
   );
 
+  it("lists a rank as only waiting that was slow and is as fast as the others again", async () => {
+    const shape = { gpus: 8, tp: 1, pp: 1, iterations: 30 };
+    const slow = "gpu-slow:rank=6:from=6:to=14:severity=2";
+    const { victims, summary, findings } = await told(25, shape, "gpu-hang:rank=5:from=28", slow);
+    expect(victims).toEqual([0, 1, 2, 3, 4, 6, 7]);
+    expect(summary).not.toContain("slow before");
+    const says = findings.map((finding) => finding.says).join("\n");
+    expect(says).not.toContain("slow before");
+    expect(says).not.toContain("still do at the end");
+  });
+
   it.each(few([4, 5], 1))(
     "lists everybody else where nobody was slow before (seed %i)",
     async (seed) => {

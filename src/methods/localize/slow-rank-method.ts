@@ -1,11 +1,10 @@
 /** The question "which rank, or which part of the network, makes the job slow?" asked of operators. */
 import { count, rankWords } from "../../base/text.ts";
 import type { NewFinding } from "../../model/finding.ts";
+import { hasStopped, LAST_ITERATIONS } from "../../model/has-stopped.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { Method } from "../../model/method.ts";
-import { isMoving } from "../../model/moving.ts";
-import { COMPLETED } from "../../model/operators.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
 import type { TrackedSeries } from "../../model/series.ts";
 import { median } from "../../maths/robust.ts";
@@ -136,7 +135,7 @@ export const slowRank: Method = {
       : weighed(located, slow, suspects, floors, totalMs, witness, beside);
     const accused = besideUnrecorded(slowOnes, job.groups, job.worldSize, all);
     if (hasStopped(job)) {
-      yield* beforeStop(accused, median(totalMs));
+      yield* beforeStop(accused, median(totalMs), iterations.at(-1) ?? 0);
       return;
     }
     const away =
@@ -283,28 +282,26 @@ function hasPeers(
 
 /** Of a rank in a job that stopped: own time beyond its peers', as a share of an iteration, that is plainly slow. */
 const PLAINLY_SLOW = 0.15;
+/** A guess about what did not stop the job only distracts from what did. */
+const LEAST_SURE = 0.5;
 
-/** Who stopped the job is another question; but who was slow before that has a fault of its own, and does not only wait. */
-function* beforeStop(found: readonly SlowFinding[], totalMs: number): Iterable<NewFinding> {
+/**
+ * Who stopped the job is another question; but who was slow until then has a fault of its own, and does not only wait. Who
+ * was slow earlier is as fast as the others again: there is nothing to repair.
+ */
+function* beforeStop(
+  found: readonly SlowFinding[],
+  totalMs: number,
+  last: number,
+): Iterable<NewFinding> {
   for (const { says, weight, at, data, accuses, lacks } of found) {
     const ranks = accuses.flatMap((one) => (one.type === "rank" ? one.ranks : []));
     if (ranks.length === 0 || data.growthMs < PLAINLY_SLOW * totalMs) continue;
+    if (weight < LEAST_SURE || last - (data.until ?? last) > LAST_ITERATIONS) continue;
     const fact = { fact: "slow-before-stop", ranks, growthMs: data.growthMs } as const;
     const text = `slow before the job stopped: ${says}`;
     yield { says: text, weight, at, data: fact, accuses: [], clears: [], lacks: lacks ?? [] };
   }
-}
-
-/** Dumps of a hung job end in operators that nobody completed. */
-function hasStopped(job: Job): boolean {
-  if (isMoving(job)) return false;
-  const { dumps } = job;
-  let pending = 0;
-  for (const { dump } of dumps.values()) {
-    const { state, count: entries } = dump.ops;
-    if (entries > 0 && state[entries - 1] !== COMPLETED) pending++;
-  }
-  return pending > dumps.size / 2;
 }
 
 /** Iterations, and how long they took, of the rank whose record goes back furthest. */

@@ -118,3 +118,20 @@ describe("what the logs say of storage and networks", () => {
     expect(accused({ kernel: sickNic, failures })).toMatchObject([{ kind: "crash" }]);
   });
 });
+
+describe("lines that nobody knows", () => {
+  const told = (text: string, timeMs: number): string[] => {
+    const line = { file: "rank0.log", rank: 0, text, timeMs, level: "error" } as const;
+    const job = withLogReport({ ...buildJob([], null), logDigest: digestOf([line]) });
+    return [...(logCause.run(job, ENV) as Iterable<NewFinding>)].map(({ says }) => says);
+  };
+
+  it("are named with their time, if they have one", () => {
+    const text = "FooBar engine lost its marbles: error 7";
+    expect(told(text, T0)).toEqual([
+      expect.stringContaining(` at ${new Date(T0).toISOString()}: `),
+    ]);
+    const inNoYear = told(text, Date.UTC(2000, 10, 16));
+    expect(inNoYear).toEqual([expect.stringContaining(`on rank 0: ${text}`)]);
+  });
+});

@@ -97,7 +97,8 @@ function unexplained({ cause, indicating }: LogReport): readonly IndicatingLine[
 function unexplainedFinding(lines: readonly IndicatingLine[], report: LogReport): NewFinding {
   const [first] = lines as [IndicatingLine];
   const where = first.node === null ? "" : ` on ${first.node}`;
-  const when = first.timeMs === null ? "" : ` at ${timeText(first.timeMs)}`;
+  const time = first.timeMs === null ? null : timeText(first.timeMs);
+  const when = time === null ? "" : ` at ${time}`;
   const against = first.why.includes("cross-job")
     ? `not in the logs of ${count(report.healthyJobs, "healthy job")}`
     : first.why.includes("spatial")
@@ -130,9 +131,11 @@ function unexplainedFinding(lines: readonly IndicatingLine[], report: LogReport)
 const MOST_SAID = 160;
 const MOST_TEXT = 500;
 
+/** Earlier times are none: of lines that name no year (ingest puts them into 2000), or that count from a start. */
+const FIRST_DATE_MS = Date.UTC(2001, 0);
+
 function timeText(ms: number): string | null {
-  const date = new Date(ms);
-  return Number.isNaN(date.getTime()) ? null : date.toISOString();
+  return ms >= FIRST_DATE_MS ? new Date(ms).toISOString() : null;
 }
 
 function findingOf(job: Job, report: LogReport, cause: LogCause): NewFinding {

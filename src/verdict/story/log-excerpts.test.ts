@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { diagnoseFiles, jobOf } from "../../../test/support/in-memory.ts";
 import type { LogDigest } from "../../model/log-digest.ts";
-import type { Verdict } from "../../model/verdict.ts";
+import type { RankLog } from "../../model/log.ts";
+import type { Suspect, Verdict } from "../../model/verdict.ts";
 import { logExcerpts } from "./log-excerpts.ts";
 
 const digest: LogDigest = {
@@ -103,5 +104,38 @@ describe("log lines in context", () => {
 
   it("are none where a finding cites a line whose text is not at hand", async () => {
     expect(logExcerpts(job, await verdictCiting([77]))).toEqual([]);
+  });
+
+  describe("of a rank that made others wait", () => {
+    const logOf = (rank: number, lastText: string): RankLog => ({
+      rank,
+      file: `rank${rank}.log`,
+      lines: 9,
+      lastIteration: -1,
+      lastIterationLine: 0,
+      lastLine: 9,
+      lastText,
+      lastTimeMs: null,
+      finished: false,
+      dumpLine: 0,
+    });
+    const keysOf = async (texts: readonly string[]): Promise<string[]> => {
+      const logs = new Map(texts.map((text, rank) => [rank, logOf(rank, text)]));
+      const verdict = await diagnoseFiles([]);
+      const suspect = { ranks: [1], evidence: [] } as unknown as Suspect;
+      const hang: Verdict = { ...verdict, kind: "hang", suspects: [suspect], findings: [] };
+      const excerpts = logExcerpts({ ...jobOf([]), logs }, hang);
+      return excerpts.flatMap(({ lines }) => lines.map(({ text }) => text));
+    };
+
+    it("are the last of its log, if the others' end otherwise", async () => {
+      const done = "iteration 7 done";
+      expect(await keysOf([done, "entering forward", done])).toEqual(["entering forward"]);
+    });
+
+    it("are none where the others' logs end alike", async () => {
+      const texts = ["rank 0: 12 hosts", "rank 1: 13 hosts", "rank 2: 12 hosts"];
+      expect(await keysOf(texts)).toEqual([]);
+    });
   });
 });

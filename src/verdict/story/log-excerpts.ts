@@ -70,14 +70,25 @@ function citedLines({ at }: Findings[number]): { file: string; line: number }[] 
   return at.flatMap(({ file, line = 0 }) => (line > 0 ? [{ file, line }] : []));
 }
 
-/** Where the suspects' own logs end: what they did last, of a job that stopped. Of a slow one that is its regular end. */
+/**
+ * Where the suspects' own logs end: what they did last, of a job that stopped. Of a slow one that is its regular end; and
+ * what most others did last, too, tells nothing of the suspects.
+ */
 function lastLines({ logs }: Job, { kind, suspects }: Verdict): { file: string; line: number }[] {
   if (kind !== "hang" && kind !== "crash") return [];
   const ranks = suspects.flatMap((suspect) => suspect.ranks).slice(0, MOST_OWN_LOGS);
   return ranks.flatMap((rank) => {
     const log = logs.get(rank);
-    return log && log.lastLine > 0 ? [{ file: log.file, line: log.lastLine }] : [];
+    if (!log || log.lastLine === 0) return [];
+    const others = [...logs.values()].filter((one) => one.rank !== null && one.rank !== rank);
+    const alike = others.filter(({ lastText }) => formOf(lastText) === formOf(log.lastText));
+    return 2 * alike.length > others.length ? [] : [{ file: log.file, line: log.lastLine }];
   });
+}
+
+/** Ranks, times and iterations differ in what all say alike. */
+function formOf(text: string): string {
+  return text.replace(/\d+/g, "0");
 }
 
 /** The whole traceback that the line is part of; else what stands around it. */
