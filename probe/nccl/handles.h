@@ -33,8 +33,11 @@ static inline uint64_t ticket_of(const void *handle) {
 }
 
 /* profiler-events.c: a part of an operator begins or ends, a channel or an operation of the proxy. Within an open record. */
+enum Part { FL_KERNEL_PART, FL_PROXY_PART };
 void fl_part_started(FlRecord *record, uint64_t startedNs, uint8_t byGpu, bool isOpen);
-void fl_part_stopped(FlHeader *ring, FlRecord *record, uint64_t ticket, uint64_t endedNs, uint8_t byGpu);
+/* One more part, which does not tell when the operator began; false where there are too many. */
+bool fl_part_joined(FlRecord *record);
+void fl_part_stopped(FlHeader *ring, FlRecord *record, uint64_t ticket, uint64_t endedNs, enum Part part, uint8_t byGpu);
 
 /* proxy.c */
 void fl_proxy_stopped(void *handle);

@@ -68,13 +68,14 @@ void *fl_proxy_op_started(Context *context, void *parent, pid_t pid, uint8_t cha
   uint64_t value = (uint64_t)index << CONNECTION_AT | (uint64_t)(serial & 0x7f) << SERIAL_AT;
   enum Tag tag = tag_of(parent);
   uint64_t ticket = ticket_of(parent);
-  if (tag == FL_BY_PROXY) {
+  /* An operator is not over before what it receives has come, whatever its kernel says. */
+  if (tag == FL_BY_PROXY || (!isSend && (tag == FL_COUNTED || tag == FL_OPEN))) {
     FlRecord *record = fl_open(ring, ticket);
-    if (record != NULL) {
-      fl_part_started(record, fl_now(), 0, true);
-      fl_close(record, ticket);
-      value |= (uint64_t)1 << TIMES_RECORD_AT;
-    }
+    bool isPart = record != NULL;
+    if (isPart && tag == FL_BY_PROXY) fl_part_started(record, fl_now(), 0, true);
+    else if (isPart) isPart = fl_part_joined(record);
+    if (record != NULL) fl_close(record, ticket);
+    if (isPart) value |= (uint64_t)1 << TIMES_RECORD_AT;
   }
   if (tag == FL_COUNTED || tag == FL_OPEN || (value >> TIMES_RECORD_AT & 1) != 0)
     value |= (uint64_t)1 << OF_RECORD_AT | (ticket & FL_SHORT_TICKET);
@@ -102,7 +103,7 @@ static void proxy_op_stopped(const void *handle) {
   if (record == NULL) return;
   /* Of several channels the one that took longest. */
   if (code > record->d >> WIRE_AT) record->d = (record->d & ((1u << WIRE_AT) - 1)) | code << WIRE_AT;
-  if (timesRecord) fl_part_stopped(ring, record, ticket, fl_now(), 0);
+  if (timesRecord) fl_part_stopped(ring, record, ticket, fl_now(), FL_PROXY_PART, 0);
   fl_close(record, ticket);
 }
 

@@ -34,8 +34,8 @@ describe.skipIf(!hasCompiler)(`the NCCL profiler plug-in${why}`, () => {
     expect(ring.text(HEADER.source, 32)).toBe(`nccl-profiler-v${version}`);
     expect([ring.u32("rank"), ring.u32("worldSize"), ring.u32("localRank")]).toEqual([3, 8, 1]);
 
-    // A channel counts twice where only the proxy tells of it: it sends and receives.
-    const per = version < 3 ? 2 : 1;
+    // A channel counts twice: for its kernel and what the proxy receives or, where only the proxy tells, for what it sends.
+    const per = 2;
     const flags = version < 4 ? 0 : byGpu;
     const whole = (call: object, b: number, channels: number, more = 0): object => ({
       ...call,
@@ -176,10 +176,23 @@ describe.skipIf(!hasCompiler)(`the NCCL profiler plug-in${why}`, () => {
       const own = ring.records.filter((record) => record.group === group);
       expect(own.map(({ b }) => b)).toEqual(Array.from({ length: 5000 }, (_, i) => i + 1));
       for (const record of own) {
-        expect(record).toMatchObject({ channels: 2, channelsEnded: 2, flags: byGpu });
+        expect(record).toMatchObject({ channels: 4, channelsEnded: 4, flags: byGpu });
         expect(record.endedNs).toBeGreaterThan(0n);
       }
     }
+  });
+
+  it.each(VERSIONS)("is not over before its data has come, in version %i", (version) => {
+    const { records } = ringOf(["late-data", version]);
+    const [late, atOnce] = records.map(
+      ({ startedNs, endedNs }) => Number(endedNs - startedNs) / 1e6,
+    );
+    expect(records).toHaveLength(2);
+    expect(late).toBeGreaterThan(29);
+    expect(atOnce).toBeLessThan(15);
+    // Whoever knows the end says so.
+    if (version > 3)
+      expect(records.map(({ flags }) => flags & FLAG.gpuEnd)).toEqual([0, FLAG.gpuEnd]);
   });
 
   it.each(VERSIONS)("tells how long sends were on the wire, version %i", (version) => {

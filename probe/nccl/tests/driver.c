@@ -189,6 +189,24 @@ static int on_the_wire(const Plugin *plugin) {
   return 0;
 }
 
+/* The kernel's first thread is through at once: first others still wait for data, then they do not. */
+static int late_data(const Plugin *plugin) {
+  Comm comm;
+  comm_init(&comm, plugin, 21, "", 0, 2);
+  for (int isLate = 1; isLate >= 0; isLate--) {
+    void *task = launch(&comm, &all_reduce), *kernels[2], *receives[2];
+    for (uint8_t c = 0; c < 2; c++) {
+      receives[c] = proxy_op_begin(&comm, task, getpid(), c, 0, 1);
+      kernels[c] = kernel_begin(&comm, task, c, gpu_ns());
+    }
+    for (uint8_t c = 0; c < 2; c++) kernel_end(&comm, kernels[c], gpu_ns());
+    stop_event(&comm, receives[0]);
+    if (isLate) take_a_while(30);
+    stop_event(&comm, receives[1]);
+  }
+  return 0;
+}
+
 /* A call for each byte on stdin. */
 static int on_request(const Plugin *plugin) {
   Comm comm;
@@ -257,6 +275,7 @@ int main(int count, char **words) {
   if (strcmp(mode, "hammer") == 0) return hammer(library);
   Plugin plugin = load(library, version);
   if (strcmp(mode, "scene") == 0) return scene(&plugin);
+  if (strcmp(mode, "late-data") == 0) return late_data(&plugin);
   if (strcmp(mode, "hang") == 0) return hang(&plugin);
   if (strcmp(mode, "fork") == 0) return with_fork(&plugin);
   if (strcmp(mode, "signal") == 0) return by_signal(&plugin, first, false);

@@ -14,8 +14,11 @@ import { farAhead } from "./clocks.ts";
 const SURELY_MS = 1;
 /** Sequence numbers that a group's record may span. */
 const MOST_CALLS = 1 << 20;
-/** Operators that all members leave together: of a broadcast the root is done first, of a reduction the others. */
-const TOGETHER = /^(all_|reduce_scatter|_allgather|_reduce_scatter|barrier)/i;
+/**
+ * All members leave an operator together, but of a broadcast the root may be done first, of a reduction the others. Where agents
+ * do not tell which it is, that does no harm: for whom it is taken to wait there, it waits in the group's next operator.
+ */
+const ONE_WAY = /^(broadcast|reduce|gather|scatter)$/i;
 
 export function withTrueEnds(
   all: readonly RankOperators[],
@@ -122,7 +125,7 @@ function mend(operators: RankOperators, zeroMs: number, begun: Begun): RankOpera
     table.durationMs[op] = ops.durationMs[op]! + later;
   };
   for (let op = 0; hasSequence && op < ops.count; op++)
-    if (ops.isP2p[op] === 0 && TOGETHER.test(ops.names[ops.name[op]!]!))
+    if (ops.isP2p[op] === 0 && !ONE_WAY.test(ops.names[ops.name[op]!]!))
       endsAt(op, begun.lastOf(groupIds[ops.group[op]!] ?? -1, ops.seq[op]!));
   for (const [i, number] of iteration.entries()) {
     const received = new Map<Rank, number[]>();
