@@ -64,10 +64,12 @@ function insideOf(rank: RankOperators, groups: readonly Group[]): InsideOfRank |
   for (let i = 0; i < from.length; i++) {
     for (let op = from[i]!; op < to[i]!; op++) {
       const took = ops.durationMs[op]!;
+      const group = groupIds[ops.group[op]!] ?? -1;
+      // What an all-to-all has for the rank itself is copied: nobody times that, and nobody waits for it.
+      if (ops.isP2p[op] === 1 && groups[group]?.ranks[ops.peer[op]!] === rank.rank) continue;
       all++;
       if (!(took >= 0)) continue;
       timed++;
-      const group = groupIds[ops.group[op]!] ?? -1;
       const role = groups[group]?.role ?? `group ${ops.group[op]}`;
       const side = ops.isP2p[op] === 0 ? "" : ops.isSend[op] === 1 ? " send" : " recv";
       const key = role + side;
