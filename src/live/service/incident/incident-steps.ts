@@ -32,7 +32,13 @@ import type {
 } from "../job/job-events.ts";
 import type { JobRun } from "../job/job-run.ts";
 import { type JobState, openSlowdowns, withWasteNow } from "../job/job-state.ts";
-import { ranksUnheard, unheardOf, withUnheard } from "../job/partial-view.ts";
+import {
+  ranksUnheard,
+  unheardOf,
+  unheardWords,
+  withLastReports,
+  withUnheard,
+} from "../job/partial-view.ts";
 import type { SuspectedSlowdown } from "../slowdown/slowdown-detector.ts";
 import { explainedPause, provesStandstill } from "../standstill/standstill-proof.ts";
 import { standstillVerdict } from "../standstill/standstill-verdict.ts";
@@ -308,7 +314,7 @@ export function onCollected(turn: Turn, event: EventOf<"collected">): void {
   const { state, nowMs } = turn;
   state.isBusy = false;
   const { evidence } = event;
-  const unheard = unheardOf(evidence.run, null, nowMs);
+  const unheard = unheardOf(evidence.run, event.answered ?? null, nowMs);
   const diagnosis = event.diagnosis && {
     ...event.diagnosis,
     verdict: withUnheard(event.diagnosis.verdict, unheard),
@@ -335,9 +341,13 @@ export function onCollected(turn: Turn, event: EventOf<"collected">): void {
   const seen = diagnosis?.verdict ?? null;
   const stood = standstillVerdict(run, kind, ranks, says, seen, state.still.fromIteration);
   const missing = event.diagnosis?.verdict.missing ?? [];
-  const verdict = stood === seen ? stood : withUnheard({ ...stood, missing }, unheard);
-  const isPartial = verdict.suspects.length === 0 && ranksUnheard(unheard) > 0;
-  state.partialEvidence = isPartial ? { evidence, unheard } : null;
+  const verdict = stood === seen ? stood : withLastReports({ ...stood, missing }, run, unheard);
+  const isOfEvidence = stood === seen && verdict.suspects.length > 0;
+  const isPartial = !isOfEvidence && ranksUnheard(unheard) > 0;
+  state.partialEvidence = isPartial ? { evidence, unheard, askedMs: nowMs } : null;
+  // Evidence that says no more takes nothing back.
+  const known = state.still.verdict;
+  if (known && !isOfEvidence && (diagnosis === null || known.suspects.length > 0)) return;
   const found = diagnosis && { ...diagnosis, verdict };
   if (state.still === suspicion?.incident) {
     const confirm: JobStep = {
@@ -509,11 +519,16 @@ function suspectedSlowdown(
   slowdown: SuspectedSlowdown,
 ): Incident {
   const { slowFrom, fromMs } = slowdown;
+  const says = [
+    slowdownWords(slowdown),
+    "searching for the root cause",
+    unheardWords(unheardOf(run, null, nowMs)),
+  ];
   const record = suspected({
     job: state.job,
     run: run.run,
     kind: "fail-slow",
-    summary: `${slowdownWords(slowdown)}; searching for the root cause`,
+    summary: says.filter((one) => one !== null).join("; "),
     onsetMs: fromMs,
     nowMs,
     fromIteration: slowFrom,

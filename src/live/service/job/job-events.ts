@@ -36,6 +36,14 @@ export interface Diagnosis {
   readonly folder?: string;
 }
 
+/** The evidence of a job that stands still. */
+export interface Collected {
+  /** null where nobody had any. */
+  readonly diagnosis: Diagnosis | null;
+  /** Who answered, if only that there is none. */
+  readonly answered: ConnectedAgents;
+}
+
 export type JobEvent = Readonly<{ nowMs: number } & JobEventKind>;
 type JobEventKind =
   | {
@@ -56,7 +64,9 @@ type JobEventKind =
   | { type: "actions"; incident: Incident }
   | { type: "saved"; save: SaveDecision }
   | { type: "localized"; search: LocalizeDecision; diagnosis: Diagnosis | null }
-  | { type: "collected"; evidence: CollectDecision; diagnosis: Diagnosis | null }
+  /** `answered` is absent where the collection failed. */
+  | ({ type: "collected"; evidence: CollectDecision } & Pick<Collected, "diagnosis"> &
+      Partial<Pick<Collected, "answered">>)
   | { type: "validated"; id: string; validated: Validated }
   /** The job's code became slower; is as fast as before. */
   | { type: "regression"; verdict: Verdict; sinceMs: number }
@@ -101,6 +111,8 @@ export interface CollectDecision {
   readonly kind: "hang" | "crash";
   readonly ranks: readonly Rank[];
   readonly says: string;
+  /** How often it was collected before; absent for the first time. */
+  readonly times?: number;
 }
 
 /** Nothing waits for it: the tests come after some iterations. */

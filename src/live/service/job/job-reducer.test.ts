@@ -4,6 +4,7 @@ import type { Finding } from "../../../model/finding.ts";
 import type { Incident } from "../../../model/incident.ts";
 import type { Verdict } from "../../../model/verdict.ts";
 import { testIncident, testVerdict } from "../../../../test/support/live/incident.ts";
+import type { PointsReport } from "../../wire/messages.ts";
 import { eventOf, jobOf, pointsOf } from "../../../../test/support/live/messages.ts";
 import type { JobDecision, JobEvent } from "./job-events.ts";
 import { reduceJob } from "./job-reducer.ts";
@@ -602,6 +603,31 @@ describe("reduceJob", () => {
     expect(searches()).toBe(named);
   });
 
+  it("does not take a hang for over when iterations count that some ranks ended before it", () => {
+    const job = new Driver();
+    job.begin();
+    const report = { ...jobOf("job", [2, 3]), worldSize: 4 };
+    job.send({ type: "job", agent: "b", machine: "b", report, connected: ALL });
+    const ofB = (from: number, count: number): PointsReport => ({
+      ...pointsOf(2 * count, "job"),
+      rank: Uint32Array.from({ length: 2 * count }, (_, i) => 2 + (i % 2)),
+      iteration: Float64Array.from({ length: 2 * count }, (_, i) => from + Math.floor(i / 2)),
+      endMs: new Float64Array(2 * count).fill(job.nowMs),
+      durationMs: new Float32Array(2 * count).fill(1000),
+    });
+    job.iterate(1, 40, 1000);
+    job.send({ type: "points", agent: "b", report: ofB(1, 43) });
+    job.send({ type: "tick" });
+    expect(job.state.run!.lastIteration).toBe(40);
+    silent(5, job);
+    const diagnosis = { verdict: hung("gpu-hang") };
+    job.send({ type: "collected", evidence: job.last("collect"), diagnosis });
+    while (job.state.isBusy) job.send({ type: "saved", save: job.last("save") });
+    silent(20, job);
+    expect(job.state.run!.lastIteration).toBe(43);
+    expect(job.state.still).toMatchObject({ state: "confirmed", ranks: [1] });
+  });
+
   it("dates a hang after the last iteration that agents saw end, though its points never came", () => {
     const job = new Driver();
     job.begin();
@@ -647,5 +673,235 @@ describe("reduceJob", () => {
     job.send({ type: "saved", save: job.last("save") });
     expect(job.last("save").incident).toMatchObject({ state: "confirmed", ranks: [1] });
     expect(searches()).toBe(3);
+  });
+
+  describe("with machines that are not heard", () => {
+    const MACHINES = 10;
+    const EACH = 4;
+
+    /** Ten machines of four ranks. `late`: by so many seconds reports of a machine are late. */
+    class Fleet extends Driver {
+      readonly silent = new Set<number>();
+      readonly late = new Map<number, number>();
+      readonly #underWay: { readonly dueMs: number; send(this: void): void }[] = [];
+      #iteration = 1;
+
+      constructor() {
+        super();
+        for (let machine = 0; machine < MACHINES; machine++) this.introduce(machine);
+      }
+
+      introduce(machine: number): void {
+        const ranks = Array.from({ length: EACH }, (_, k) => EACH * machine + k);
+        const report = { ...jobOf("job", ranks), worldSize: EACH * MACHINES };
+        const agent = `a${machine}`;
+        this.send({ type: "job", agent, machine: `m${machine}`, report, connected: ALL });
+      }
+
+      /** So many iterations; those of a job that stands still are beats alone. */
+      play(count: number, ms: number, isStill = false): void {
+        for (let i = 0; i < count; i++) {
+          this.nowMs += ms;
+          const iteration = this.#iteration;
+          const endMs = this.nowMs;
+          if (!isStill) this.#iteration++;
+          for (let machine = 0; machine < MACHINES; machine++) {
+            if (this.silent.has(machine)) continue;
+            const column = (value: number): number[] => Array.from({ length: EACH }, () => value);
+            const report = {
+              ...pointsOf(EACH),
+              rank: Uint32Array.from(column(0), (_, k) => EACH * machine + k),
+              iteration: Float64Array.from(column(iteration)),
+              endMs: Float64Array.from(column(endMs)),
+              durationMs: Float32Array.from(column(ms)),
+            };
+            const agent = `a${machine}`;
+            const beat = { ...BEAT, alive: EACH, silentMs: 0, lastIteration: iteration };
+            this.#underWay.push({
+              dueMs: this.nowMs + 1000 * (this.late.get(machine) ?? 0),
+              send: () => {
+                if (!isStill) this.send({ type: "points", agent, report });
+                this.send({ type: "beat", agent, beat });
+              },
+            });
+          }
+          const waiting = this.#underWay.splice(0);
+          this.#underWay.push(...waiting.filter(({ dueMs }) => dueMs > this.nowMs));
+          for (const one of waiting) if (one.dueMs <= this.nowMs) one.send();
+          this.send({ type: "tick" });
+          this.answer();
+        }
+      }
+
+      /** Searches find nobody. */
+      answer(): void {
+        const nobody = testVerdict({
+          kind: "fail-slow",
+          summary: "No rank stands out.",
+          confidence: 0.4,
+          suspects: [],
+        });
+        for (let i = 0; i < 20 && this.state.isBusy; i++) {
+          const last = this.decisions.findLast(({ do: what }) => what !== "record-iterations")!;
+          if (last.do === "localize")
+            this.send({ type: "localized", search: last, diagnosis: { verdict: nobody } });
+          else if (last.do === "save") this.send({ type: "saved", save: last });
+          else return;
+        }
+      }
+
+      get counted(): number[] {
+        return this.decisions.flatMap((one) =>
+          one.do === "record-iterations" ? one.iterations.map(({ iteration }) => iteration) : [],
+        );
+      }
+    }
+
+    const some = (machines: number): number[] => Array.from({ length: machines }, (_, i) => i);
+
+    it.each([1, 5, 9])(
+      "tells of a slowdown that the others show, and who is not heard: %i of 10 silent",
+      (silent) => {
+        const job = new Fleet();
+        job.play(40, 1000);
+        for (const machine of some(silent)) job.silent.add(machine);
+        job.play(20, 1000);
+        const onsetMs = job.nowMs;
+        job.play(40, 1500);
+        const { slow } = job.state;
+        expect(slow).toMatchObject({ fromIteration: 61, ranks: [], kind: "fail-slow" });
+        expect(Math.abs(slow!.onsetMs - onsetMs)).toBeLessThan(1);
+        expect(slow!.openedMs - onsetMs).toBeLessThan(20_000);
+        const are = silent === 1 ? "is" : "are";
+        expect(slow!.summary).toContain(`${silent} of 10 machines ${are} not heard`);
+        // They are back: the same slowdown, each iteration once.
+        job.silent.clear();
+        job.play(40, 1500);
+        expect(job.state.slow?.id).toBe(slow!.id);
+        expect(job.state.besides).toEqual([]);
+        job.play(20, 1000);
+        expect(job.state.recent).toMatchObject({ id: slow!.id, state: "resolved" });
+        expect(job.counted).toEqual(Array.from({ length: 160 }, (_, i) => i + 1));
+      },
+    );
+
+    it.each([1, 5, 9])(
+      "opens nothing in a healthy job when %i of 10 fall silent and come back",
+      (silent) => {
+        const job = new Fleet();
+        job.play(40, 1000);
+        for (const seconds of [3, 14, 16, 40, 5]) {
+          for (const machine of some(silent)) job.silent.add(machine);
+          job.play(seconds, 1000);
+          job.silent.clear();
+          job.play(10, 1000);
+        }
+        expect(job.decisions.filter((one) => one.do !== "record-iterations")).toEqual([]);
+        expect(job.counted).toEqual(Array.from({ length: 168 }, (_, i) => i + 1));
+      },
+    );
+
+    it.each([
+      { of: "half of the machines, a second", late: (k: number) => (k < 5 ? 1 : 0) },
+      { of: "half of the machines, five seconds", late: (k: number) => (k < 5 ? 5 : 0) },
+      {
+        of: "all, as after the network was down, one machine after the other",
+        late: (k: number) => 20 + k,
+      },
+    ])("waits for reports that are late: $of", ({ late }) => {
+      const job = new Fleet();
+      job.play(40, 1000);
+      for (const machine of some(MACHINES)) job.late.set(machine, late(machine));
+      const told: number[] = [];
+      for (let i = 0; i < 200; i++) {
+        const from = job.decisions.length;
+        job.play(1, 300);
+        for (const one of job.decisions.slice(from))
+          if (one.do === "record-iterations")
+            told.push(...one.iterations.map(({ iteration }) => one.run.points.toldOf(iteration)));
+      }
+      expect(told.length).toBeGreaterThan(90);
+      expect(new Set(told)).toEqual(new Set([EACH * MACHINES]));
+    });
+
+    describe("a crash whose evidence nobody gives", () => {
+      function crashed(): Fleet {
+        const job = new Fleet();
+        job.play(40, 1000);
+        const report = {
+          ...eventOf("job", "killed by signal 9"),
+          what: "gone" as const,
+          ranks: [5],
+        };
+        job.send({ type: "event", agent: "a1", report });
+        for (const machine of some(MACHINES)) job.silent.add(machine);
+        job.play(3, 1000, true);
+        job.answer();
+        job.send({
+          type: "collected",
+          evidence: job.last("collect"),
+          diagnosis: null,
+          answered: new Set(),
+        });
+        job.answer();
+        return job;
+      }
+      const asked = (job: Fleet): number =>
+        job.decisions.filter((one) => one.do === "collect").length;
+
+      it("is told with what the service knows, and who is not heard since when", () => {
+        const { still } = crashed().state;
+        expect(still).toMatchObject({ state: "confirmed", kind: "crash", ranks: [5] });
+        expect(still!.verdict!.summary).toContain(
+          "No evidence could be collected. The last iteration is 40. 10 of 10 machines are not heard: m0, m1, m2, m3 and 6 more",
+        );
+        expect(still!.verdict!.summary).toContain(
+          "m0 reported last at 00:17:20 UTC, m1 at 00:17:20",
+        );
+        expect(still!.verdict!.missing.join()).toContain("10 of 10 machines are not heard");
+      });
+
+      it("asks for the evidence again as soon as agents are heard, and says what it shows", () => {
+        const job = crashed();
+        job.play(5, 1000, true);
+        expect(asked(job)).toBe(1);
+        job.silent.clear();
+        job.play(1, 1000, true);
+        expect(asked(job)).toBe(2);
+        const found = testVerdict(
+          { kind: "crash", summary: "rank 5: CUDA error", confidence: 0.9, victims: [] },
+          { type: "rank", ranks: [5], machine: "m1", cause: "gpu-error" },
+        );
+        job.send({
+          type: "collected",
+          evidence: job.last("collect"),
+          diagnosis: { verdict: found },
+          answered: ALL,
+        });
+        job.answer();
+        expect(job.state.still).toMatchObject({
+          ranks: [5],
+          verdict: { summary: "rank 5: CUDA error" },
+        });
+        job.play(100, 1000, true);
+        expect(asked(job)).toBe(2);
+      });
+
+      it("asks ever more seldom where agents are heard and give none, and writes nothing new", () => {
+        const job = crashed();
+        const { revision } = job.state.still!;
+        job.silent.clear();
+        for (let second = 0; second < 240; second++) {
+          job.play(1, 1000, true);
+          const evidence = job.last("collect");
+          if (job.state.isBusy)
+            job.send({ type: "collected", evidence, diagnosis: null, answered: new Set() });
+          job.answer();
+        }
+        // At once, and after 15, 30, 60 and 120 s.
+        expect(asked(job)).toBe(6);
+        expect(job.state.still).toMatchObject({ revision, ranks: [5] });
+      });
+    });
   });
 });

@@ -41,6 +41,8 @@ const MOST_CLAIMS = 16;
 const QUIET_MS = 5000;
 /** Clocks of machines are apart by less. */
 const CLOCKS_MS = 30_000;
+/** Agents that are heard and give no evidence are asked again after so long, each time twice as long. */
+const ASK_AGAIN_MS = 15_000;
 
 export function reduceJob(
   before: JobState,
@@ -59,7 +61,7 @@ const HANDLERS: { readonly [T in JobEvent["type"]]: (turn: Turn, event: EventOf<
   event: onEvent,
   "agent-gone": ({ state }, { agent }) => {
     state.standstills.forget(agent);
-    state.run?.heardMs.set(agent, -Infinity);
+    state.run?.disconnected(agent);
   },
   late: onLate,
   tick: onTick,
@@ -97,11 +99,11 @@ function onJob(turn: Turn, { agent, machine, report, connected }: EventOf<"job">
     beginRun(turn, report);
     for (const [other, one] of claimed ?? []) {
       if (other === agent) continue;
-      state.run!.heardMs.set(other, nowMs);
+      state.run!.heard(other, nowMs);
       state.run!.take(other, one.machine, one.report, connected);
     }
   }
-  state.run!.heardMs.set(agent, nowMs);
+  state.run!.heard(agent, nowMs);
   const ranks = state.run!.take(agent, machine, report, connected);
   if (ranks.length > 0) turn.decisions.push({ do: "refuse", ranks, rows: 0 });
 }
@@ -184,7 +186,7 @@ function onPoints(turn: Turn, { agent, report }: EventOf<"points">): void {
   const { run } = state;
   // An agent that has not introduced itself to this service yet: it will.
   if (!run) return;
-  run.heardMs.set(agent, nowMs);
+  run.heard(agent, nowMs);
   const { epoch } = run;
   const { own, foreign } = run.addPoints(agent, report, nowMs);
   if (foreign > 0) turn.decisions.push({ do: "refuse", ranks: [], rows: foreign });
@@ -205,7 +207,7 @@ function onBeat({ state, nowMs }: Turn, { agent, beat }: EventOf<"beat">): void 
   const { run } = state;
   if (!run?.isOf(agent, beat.run)) return;
   state.seenMs = nowMs;
-  run.heardMs.set(agent, nowMs);
+  run.heard(agent, nowMs);
   const gone = new Set(beat.gone);
   const stopped = new Set(beat.stopped);
   for (const [rank, one] of run.ranksOf(agent))
@@ -309,14 +311,19 @@ function onTick(turn: Turn): void {
 function collectAgain({ state, nowMs }: Turn): void {
   const { still, partialEvidence: partial } = state;
   if (!partial || partial.evidence.id !== still?.id) return;
-  const now = unheardOf(partial.evidence.run, null, nowMs);
+  const { evidence, askedMs } = partial;
+  const { run, times = 0 } = evidence;
+  if (times > 0 && nowMs - askedMs < ASK_AGAIN_MS * 2 ** (times - 1)) return;
+  // One that did not answer may have been heard right before.
+  const since = { has: (agent: string) => (run.heardMs.get(agent) ?? -Infinity) > askedMs };
+  const now = unheardOf(run, since, nowMs);
   const are = (which: "ranks" | "agentless"): boolean => {
     const before = partial.unheard[which].length;
     return before > 0 && now[which].length <= before / 2;
   };
   if (!are("ranks") && !are("agentless")) return;
   state.partialEvidence = null;
-  enqueueDecision(state, partial.evidence);
+  enqueueDecision(state, { ...evidence, times: times + 1 });
 }
 
 function countIterations(turn: Turn, run: JobRun): void {
@@ -355,12 +362,14 @@ function countIterations(turn: Turn, run: JobRun): void {
     }
   }
   if (state.shares === null) lookAtEach(turn, run);
-  // After a restart agents report again iterations from before.
+  // After a restart agents report again iterations from before. What some ranks ended before the others stopped is no sign either.
   const { fromIteration, openedMs } = state.still ?? { fromIteration: null, openedMs: Infinity };
   const isNew = run.epoch !== state.stillEpoch;
   const after = iterations.filter(
     ({ iteration, endMs }) =>
-      isNew || iteration >= (fromIteration ?? -Infinity) || endMs > openedMs + CLOCKS_MS,
+      isNew ||
+      (iteration >= (fromIteration ?? -Infinity) && !(run.points.heardOf(iteration) <= openedMs)) ||
+      endMs > openedMs + CLOCKS_MS,
   ).length;
   if (state.standstills.goesOn(after) && state.still) {
     const says = `iterations complete again, the last is ${run.lastIteration}`;

@@ -16,18 +16,21 @@ import { type PastPause, usualPauseMs } from "../standstill/usual-pauses.ts";
 const KEPT_ITERATIONS = 4096;
 /**
  * An iteration counts when all ranks that tell have told of it: a search asks for its operators, which agents have not got
- * before. Nearly all are enough after a while (agents tell once a second), and half of the next one, and time.
+ * before. Nearly all are enough after a while (agents tell once a second), and nearly all of a later one. What is known of
+ * some ranks alone misleads: of a healthy job whose iterations vary it accuses those that happened to report in time.
  */
 const NEARLY_ALL = 0.95;
 const AWHILE_MS = 1600;
-const HALF = 0.5;
-const LATE_MS = 2000;
 
 /** Iterations that tell how long one may take. */
 const LOOKED_BACK = 512;
 /** Pauses that tell whether they recur, each so many times as long as an iteration. */
 const MOST_PAUSES = 6;
 const LEAST_PAUSE = 3;
+/** Agents report every other second: one that is silent for so long is not heard. */
+const HEARD_MS = 15_000;
+/** Where nobody at all is heard for so long, the network to the service was at fault: when it is back, agents come one by one. */
+const DEAF_MS = 5000;
 /** Machines' clocks and start-up differ. */
 const SAME_START_MS = 10 * 60_000;
 /** Iterations of each kind that are compared: more say no more, and cost. */
@@ -73,8 +76,12 @@ export class JobRun {
   /** The same by agent: each says every two seconds how its own are. */
   readonly #byAgent = new Map<string, Map<Rank, RunRank>>();
   readonly points = new PointTable();
-  /** When each agent was last heard. */
+  /** When each agent was last heard, milliseconds since 1970. */
   readonly heardMs = new Map<string, number>();
+  readonly #disconnected = new Set<string>();
+  /** When somebody was heard last, and when nobody was for a while, until when. */
+  #anyHeardMs = NaN;
+  #deaf = { fromMs: -Infinity, untilMs: -Infinity };
   readonly pauses = new Set<number>();
   /** Iterations in which the job stood still with an incident: no pause that would be usual. */
   readonly #disrupted = new Set<number>();
@@ -155,6 +162,26 @@ export class JobRun {
     return this.#byAgent.get(agent) ?? NOBODY;
   }
 
+  heard(agent: string, nowMs: number): void {
+    if (nowMs - this.#anyHeardMs > DEAF_MS)
+      this.#deaf = { fromMs: this.#anyHeardMs, untilMs: nowMs };
+    this.#anyHeardMs = nowMs;
+    this.heardMs.set(agent, nowMs);
+    this.#disconnected.delete(agent);
+  }
+
+  disconnected(agent: string): void {
+    this.#disconnected.add(agent);
+  }
+
+  isHeard(agent: string, nowMs: number): boolean {
+    return !this.#disconnected.has(agent) && !this.#isSilent(agent, nowMs);
+  }
+
+  #isSilent(agent: string, nowMs: number): boolean {
+    return nowMs - (this.heardMs.get(agent) ?? nowMs) > HEARD_MS;
+  }
+
   #hold(held: RunRank): void {
     const { rank } = held.report;
     const before = this.ranks.get(rank);
@@ -204,23 +231,35 @@ export class JobRun {
   /** Iterations that are complete now, oldest first. */
   count(nowMs: number): JobIteration[] {
     const counted: JobIteration[] = [];
+    this.points.withoutSilent(this.#silentRanks(nowMs));
     const numbers = this.points.after(this.#counted);
-    const active = this.points.active;
+    const { fromMs, untilMs } = this.#deaf;
+    const active = this.points.active((nowMs - untilMs > HEARD_MS ? nowMs : fromMs) - HEARD_MS);
+    const nearlyAll = NEARLY_ALL * active;
+    const last = numbers.findLastIndex((number) => this.points.toldOf(number) >= nearlyAll);
     for (const [k, number] of numbers.entries()) {
-      const next = numbers[k + 1];
-      const told = this.points.toldOf(number);
       const sinceMs = nowMs - this.points.heardOf(number);
       const isDone =
-        told >= active ||
-        (told >= NEARLY_ALL * active && sinceMs >= AWHILE_MS) ||
-        (next !== undefined && this.points.toldOf(next) >= HALF * active) ||
-        sinceMs >= LATE_MS;
+        this.points.toldOf(number) >= active ||
+        k < last ||
+        (k === last && sinceMs >= AWHILE_MS) ||
+        sinceMs >= HEARD_MS;
       if (!isDone) break;
       this.#counted = number;
       const whole = this.points.whole(number);
       if (whole) counted.push(this.#push(whole));
     }
     return counted;
+  }
+
+  /** Ranks that have told of iterations, and do no longer. A batch that is late, or a connection that is renewed, is no silence. */
+  #silentRanks(nowMs: number): number {
+    let silent = 0;
+    if (nowMs - this.#deaf.untilMs <= HEARD_MS) return silent;
+    for (const [agent, ranks] of this.#byAgent)
+      if (this.#isSilent(agent, nowMs))
+        for (const rank of ranks.keys()) if (this.points.slotOf(rank) >= 0) silent++;
+    return silent;
   }
 
   get lastIteration(): number {

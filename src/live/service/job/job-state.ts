@@ -71,10 +71,11 @@ export interface JobState extends Incidents {
   readonly suspicion: SuspectedStandstill | null;
   /** JobRun.epoch when the job came to a standstill. */
   readonly stillEpoch: number;
-  /** Its evidence names nobody, and these ranks were not heard: once they are, it is collected again. */
+  /** Its evidence names nobody, or there is none, and these ranks were not heard: once they are, it is collected again. */
   readonly partialEvidence: {
     readonly evidence: CollectDecision;
     readonly unheard: Pick<Unheard, "ranks" | "agentless">;
+    readonly askedMs: number;
   } | null;
   /** The last iteration that the previous service counted in this run, and when it did. */
   readonly countedBefore: { readonly iteration: number; readonly untilMs: number };

@@ -7,8 +7,6 @@ import { count, rankWords } from "../../../base/text.ts";
 import type { ConnectedAgents } from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
 
-/** Agents report every other second: one that is silent for so long is not heard. */
-const HEARD_MS = 15_000;
 const MOST_NAMED = 4;
 /** Of a verdict that names nobody because the machines in question are not heard. */
 const MOST_UNSURE = 0.3;
@@ -28,8 +26,7 @@ export function unheardOf(run: JobRun, connected: ConnectedAgents | null, nowMs:
   const machines = new Set<string>();
   const ranks: number[] = [];
   for (const [rank, { agent, machine, state }] of run.ranks) {
-    const isHeard =
-      connected?.has(agent) !== false && nowMs - (run.heardMs.get(agent) ?? nowMs) <= HEARD_MS;
+    const isHeard = connected?.has(agent) !== false && run.isHeard(agent, nowMs);
     // Its agent has reported its death: that is known.
     if (isHeard || state === "gone") continue;
     machines.add(machine);
@@ -97,6 +94,36 @@ export function withUnheard(verdict: Verdict, unheard: Unheard): Verdict {
     confidence: Math.min(verdict.confidence, MOST_UNSURE),
     summary: `${what}. ${words}, so the evidence does not show which rank causes it.`,
   };
+}
+
+/**
+ * What the service itself knows of a job that stands still, with who is not heard since when. It rests on what agents reported
+ * of processes, never on their silence: its suspects stay.
+ */
+export function withLastReports(verdict: Verdict, run: JobRun, unheard: Unheard): Verdict {
+  const lines = [unheardWords(unheard), agentlessWords(unheard)].filter((one) => one !== null);
+  if (lines.length === 0) return verdict;
+  const last = lastReportWords(run, unheard);
+  const words = [...lines, ...(last === null ? [] : [last])].join("; ");
+  const missing = [...lines, ...verdict.missing];
+  return { ...verdict, missing, summary: `${verdict.summary} ${words}.` };
+}
+
+/** "node003 reported last at 10:00:05 UTC, node001 at 10:00:07 UTC", those that fell silent first. */
+function lastReportWords(run: JobRun, { machines }: Unheard): string | null {
+  const silent = new Set(machines);
+  const heardMs = new Map<string, number>();
+  for (const { agent, machine } of run.ranks.values()) {
+    const atMs = run.heardMs.get(agent);
+    if (silent.has(machine) && atMs !== undefined)
+      heardMs.set(machine, Math.max(atMs, heardMs.get(machine) ?? -Infinity));
+  }
+  const first = [...heardMs].sort((a, b) => a[1] - b[1] || byName(a[0], b[0])).slice(0, MOST_NAMED);
+  const words = first.map(
+    ([machine, atMs], k) =>
+      `${machine}${k === 0 ? " reported last" : ""} at ${new Date(atMs).toISOString().slice(11, 19)} UTC`,
+  );
+  return words.length > 0 ? words.join(", ") : null;
 }
 
 function byName(a: string, b: string): number {

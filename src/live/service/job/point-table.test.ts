@@ -58,7 +58,7 @@ describe("PointTable", () => {
     for (const rank of ranks) table.add(points([[rank, 1, rank + 1]]), 0);
     const { durationMs } = table.window([1]);
     expect([...durationMs]).toEqual(ranks.map((rank) => rank + 1));
-    expect(table.active).toBe(1000);
+    expect(table.active(0)).toBe(1000);
   });
 
   it("forgets what is long past, and takes nothing from before that", () => {
@@ -67,6 +67,28 @@ describe("PointTable", () => {
     expect(table.iterations.length).toBeLessThanOrEqual(96);
     expect(table.add(points([[1, 3, 1]]), 0).added).toBe(0);
     expect(table.iterations).not.toContain(3);
+  });
+
+  it("takes an iteration for there when a quarter of the ranks that are heard have told of it, never one alone", () => {
+    const table = new PointTable();
+    const tell = (ranks: number, iteration: number): void =>
+      void table.add(points(Array.from({ length: ranks }, (_, rank) => [rank, iteration, 1])), 0);
+    tell(40, 1);
+    tell(4, 2);
+    expect(table.newest).toBe(1);
+    table.withoutSilent(36);
+    expect(table.newest).toBe(2);
+    tell(4, 3);
+    expect(table.newest).toBe(3);
+    table.withoutSilent(39);
+    tell(1, 1e12);
+    expect(table.newest).toBe(3);
+    // They are back, and their reports are not there yet.
+    table.withoutSilent(0);
+    tell(9, 4);
+    expect(table.newest).toBe(3);
+    tell(10, 4);
+    expect(table.newest).toBe(4);
   });
 
   it("sees that the job counts again from an earlier number, when most ranks do", () => {

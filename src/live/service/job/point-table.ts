@@ -7,7 +7,7 @@ import type { LivePoints } from "../../../model/live-points.ts";
 import type { PointsReport } from "../../wire/messages.ts";
 
 const KEPT = 96;
-/** An iteration is there when so many of the ranks have told of it: one rank with a wrong number moves nothing. */
+/** An iteration is there when so many of the ranks that are heard have told of it: one rank with a wrong number moves nothing. */
 const QUORUM = 0.25;
 /** Rows beyond what is kept, of numbers that few have told of. */
 const MOST_STRAY = 32;
@@ -41,11 +41,15 @@ export class PointTable {
   readonly #slots = new Map<Rank, number>();
   readonly #rows = new Map<number, Row>();
   #capacity = FIRST_SLOTS;
+  /** Ranks that are not heard: what they would tell is not waited for. */
+  #silent = 0;
   #newest = -Infinity;
   /** The oldest iteration that is kept, once there are as many as are. */
   #oldest = -Infinity;
   /** By slot: the last iteration it told of. */
   #last = new Float64Array(FIRST_SLOTS).fill(NaN);
+  /** By slot: when it last told of one, by our clock. */
+  #toldMs = new Float64Array(FIRST_SLOTS).fill(NaN);
   readonly #back = new Set<Rank>();
 
   get ranks(): readonly Rank[] {
@@ -91,10 +95,12 @@ export class PointTable {
       const last = this.#last[slot]! > this.#newest ? NaN : this.#last[slot]!;
       if (iteration < last - STEPS_BACK) {
         this.#back.add(rank);
-        if (this.#back.size > this.#slots.size / 2) return { added, beganAgain: true };
+        const most = Math.max(Math.min(1, this.#slots.size - 1), this.#heard / 2);
+        if (this.#back.size > most) return { added, beganAgain: true };
         continue;
       }
       this.#back.delete(rank);
+      this.#toldMs[slot] = nowMs;
       const row = this.#takeRow(iteration, nowMs);
       if (!row) continue;
       if (Number.isNaN(row.columns.durationMs[slot]!)) {
@@ -113,16 +119,18 @@ export class PointTable {
   clear(): void {
     this.#rows.clear();
     this.#last.fill(NaN);
+    this.#toldMs.fill(NaN);
     this.#back.clear();
     this.#newest = -Infinity;
     this.#oldest = -Infinity;
   }
 
-  /** Ranks that tell: those that told of one of the last iterations. */
-  get active(): number {
+  /** Ranks that tell: those that told of one of the last iterations, or of any since then; their reports may be late. */
+  active(sinceMs: number): number {
     let active = 0;
     const recent = this.#recent();
-    for (const slot of this.#slots.values()) if (this.#last[slot]! >= recent) active++;
+    for (const slot of this.#slots.values())
+      if (this.#last[slot]! >= recent || this.#toldMs[slot]! >= sinceMs) active++;
     return active;
   }
 
@@ -143,7 +151,20 @@ export class PointTable {
 
   /** Never one alone, unless it is alone. */
   get #quorum(): number {
-    return Math.max(Math.min(2, this.#slots.size), QUORUM * this.#slots.size);
+    return Math.max(Math.min(2, this.#slots.size), QUORUM * this.#heard);
+  }
+
+  get #heard(): number {
+    return this.#slots.size - this.#silent;
+  }
+
+  /** So many of the ranks are not heard at present: an iteration that the others have told of is there. */
+  withoutSilent(silent: number): void {
+    const isMore = silent > this.#silent;
+    this.#silent = silent;
+    if (!isMore) return;
+    const newest = this.iterations.findLast((number) => this.toldOf(number) >= this.#quorum);
+    if (newest !== undefined && newest > this.#newest) this.#settle(newest);
   }
 
   /** Number of the iteration some before the newest. */
@@ -206,6 +227,7 @@ export class PointTable {
   #grow(): void {
     this.#capacity *= 2;
     this.#last = grown(this.#last, new Float64Array(this.#capacity));
+    this.#toldMs = grown(this.#toldMs, new Float64Array(this.#capacity));
     for (const row of this.#rows.values()) {
       row.endMs = grown(row.endMs, new Float64Array(this.#capacity));
       for (const column of COLUMNS)

@@ -70,7 +70,7 @@ function iterate(run: JobRun, iteration: number, own: (rank: number) => number, 
     const rows = ranks.map((rank) => ({ rank, iteration, ms: 100, inside: 99 - own(rank) }));
     run.addPoints(`a${machine}`, points(rows), 1000 * iteration);
   }
-  run.count(1000 * iteration + 10_000);
+  run.count(1000 * iteration + 20_000);
 }
 
 const NO_TEMPERATURE = ({ rank }: { rank: readonly number[] }): Float32Array =>

@@ -26,6 +26,7 @@ import {
 } from "../job/job-state.ts";
 import type {
   CollectDecision,
+  Collected,
   ConnectedAgents,
   Diagnosis,
   JobDecision,
@@ -50,7 +51,7 @@ import type { Validated } from "../slowdown/validate-group.ts";
 export interface JobEffects {
   nowMs(this: void): number;
   localize(this: void, search: LocalizeDecision): Promise<Diagnosis | null>;
-  collect(this: void, evidence: CollectDecision): Promise<Diagnosis | null>;
+  collect(this: void, evidence: CollectDecision): Promise<Collected>;
   validate(this: void, tests: ValidateDecision): Promise<Validated>;
   /** As sure as verdicts of the kind were right at this site. */
   calibrated(this: void, verdict: Verdict): Verdict;
@@ -335,13 +336,19 @@ export class LeasedJob {
 
   /** Evidence that cannot be had is no reason to leave the incident unconfirmed. */
   async #collect(evidence: CollectDecision): Promise<void> {
-    let diagnosis: Diagnosis | null = null;
+    let collected: Collected | null = null;
     try {
-      diagnosis = this.#calibrated(await this.#options.effects.collect(evidence));
+      collected = await this.#options.effects.collect(evidence);
     } catch (error) {
       this.#trouble(error);
     }
-    this.#dispatch({ type: "collected", evidence, diagnosis });
+    const { diagnosis = null, ...rest } = collected ?? {};
+    this.#dispatch({
+      type: "collected",
+      evidence,
+      diagnosis: this.#calibrated(diagnosis),
+      ...rest,
+    });
   }
 
   async #save(save: SaveDecision): Promise<void> {

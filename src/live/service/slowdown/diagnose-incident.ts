@@ -16,6 +16,7 @@ import { disposable } from "../store/data-folder.ts";
 import { type AskAgent, operatorFetcher } from "./fetch-operators.ts";
 import type {
   CollectDecision,
+  Collected,
   ConnectedAgents,
   Diagnosis,
   LocalizeDecision,
@@ -110,7 +111,7 @@ export async function diagnoseStandstill(
   parent: string,
   nowMs: number,
   env: DiagnosisEnv,
-): Promise<Diagnosis | null> {
+): Promise<Collected> {
   const time = new Date(nowMs).toISOString().replace(/[:.]/g, "-");
   const agents = [...new Set([...run.ranks.values()].map(({ agent }) => agent))].filter((agent) =>
     env.connected.has(agent),
@@ -126,7 +127,8 @@ export async function diagnoseStandstill(
     : await mkdtemp(join(tmpdir(), "faultline-evidence-"));
   try {
     const evidence = await collectFromAgents(run, folder, agents, env.ask, incidents);
-    return await diagnoseEvidence(run, evidence, isKept, env);
+    const diagnosis = await diagnoseEvidence(run, evidence, isKept, env);
+    return { diagnosis, answered: evidence.answered };
   } finally {
     if (isKept) await removeOldFolders(parent);
     else await rm(folder, { recursive: true, force: true });
@@ -176,6 +178,8 @@ const MOST_FOLDERS = 200;
 interface Evidence {
   readonly folder: string;
   readonly files: number;
+  /** Agents that answered. */
+  readonly answered: ReadonlySet<string>;
   readonly troubles: readonly string[];
 }
 
@@ -194,6 +198,7 @@ async function collectFromAgents(
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const { records, logBytes } = wantedOf(run);
   const troubles: string[] = [];
+  const answered = new Set<string>();
   let files = 0;
   await Promise.all(
     agents.map(async (agent) => {
@@ -214,6 +219,7 @@ async function collectFromAgents(
           },
           PATIENCE_MS,
         );
+        answered.add(agent);
         if (reply.kind === "evidence") {
           const written = await write(join(folder, agent), reply);
           files += written;
@@ -225,7 +231,7 @@ async function collectFromAgents(
     }),
   );
   await writeFile(join(folder, "job.json"), JSON.stringify(jobFileOf(run, incidents)));
-  return { folder, files, troubles };
+  return { folder, files, answered, troubles };
 }
 
 /** Names come from agents: only the last part of each, of plain letters, in the agent's own folder. */

@@ -44,6 +44,10 @@ export function standstillVerdict(
         ? `The log of ${rankWords(ranks)} tells of a failure, and nothing has gone on since (${says})`
         : `${rankWords(ranks)} ${kind === "crash" ? "died" : "stopped"}, which stops the job`
       : says;
+  const last = fromIteration === null ? "" : ` The last iteration is ${fromIteration - 1}.`;
+  const evidence = diagnosed
+    ? "The collected evidence shows no more."
+    : `No evidence could be collected.${last}`;
   const finding = {
     id: "f1",
     method: "live/processes" as const,
@@ -55,7 +59,7 @@ export function standstillVerdict(
   return {
     schema: "faultline.verdict/1",
     kind,
-    summary: `${who}. ${diagnosed ? "The collected evidence shows no more." : "No evidence could be collected."}`,
+    summary: `${who}. ${evidence}`,
     confidence: suspects.length > 0 ? sure : UNSURE_OF_PROCESSES,
     when: {
       iteration: fromIteration,
