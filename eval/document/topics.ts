@@ -144,6 +144,9 @@ export const ON_REQUEST: Readonly<Record<string, readonly Evaluation[]>> = {
   "ring-links": [
     { script: "live/ring-links.ts", title: "Slow links of rings", quick: ["--jobs", "1"] },
   ],
+  "live-recorded": [
+    { script: "live/recorded.ts", title: "The live service beside recorded jobs", quick: [] },
+  ],
   fit: [
     { script: "joint/fit.ts", title: "What a method's word is worth", quick: [], isWriter: true },
   ],

@@ -102,8 +102,12 @@ function isRightly({ kind, verdict }: Incident, { truth }: Injected): boolean {
     kind === truth.kind &&
     suspects.length > 0 &&
     truth.causes.includes(suspects[0]!.cause) &&
-    suspects.every(({ ranks }) => `${ranks.toSorted()}` === `${truth.ranks}`)
+    suspects.every(({ ranks }) => sorted(ranks) === sorted(truth.ranks))
   );
+}
+
+function sorted(ranks: readonly number[]): string {
+  return ranks.toSorted((a, b) => a - b).join();
 }
 
 function clock(ms: number): string {

@@ -60,6 +60,12 @@ export class RankGroups {
     return this.#groups[this.indexOf(communicator)]?.size ?? 0;
   }
 
+  /** Whether NCCL does nothing for it, which nobody times: alone in a communicator, or with oneself. */
+  isAlone(communicator: number, peer: number | null): boolean {
+    const group = this.#groups[this.indexOf(communicator)];
+    return group !== undefined && (group.size === 1 || peer === group.groupRank);
+  }
+
   /** Id of the first communicator that all ranks are in. */
   worldId(worldSize: number): string | null {
     if (worldSize < 1) return null;

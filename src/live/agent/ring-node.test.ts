@@ -233,6 +233,18 @@ describe("rows of iterations", () => {
     ]);
   });
 
+  it("leave out what an all-to-all has for the rank itself: it is copied, and nobody times that", () => {
+    const rank = new Rank({ rank: 1 });
+    const copy = { issued: 2, flags: 32, peer: 1 } as const;
+    rank.step(1, 100, [
+      STEP[0]!,
+      { kind: "send", ...copy },
+      { kind: "receive", ...copy },
+      { kind: "send", issued: 3, started: 4, ended: 9, peer: 0 },
+    ]);
+    expect(points(start().tick(Date.now()))).toMatchObject([{ collective: 10, send: 5, recv: 0 }]);
+  });
+
   it("are cut at the right operators while the ring wraps", () => {
     const rank = new Rank({ records: 64 });
     const node = start();

@@ -45,6 +45,48 @@ describe("a record of six iterations, all of them slow", () => {
   });
 });
 
+it("does without the times of what a rank sends to itself", () => {
+  // An all-to-all of two, a quarter of it to oneself and back.
+  const count = 4 * ITERATIONS;
+  const of = (values: readonly number[]): number[] =>
+    Array.from({ length: count }, (_, op) => values[op % 4]!);
+  const table: Partial<OperatorTable> = {
+    count,
+    group: new Int32Array(count),
+    isP2p: new Uint8Array(count).fill(1),
+    isSend: Uint8Array.from(of([1, 0, 1, 0])),
+    peer: Int32Array.from(of([0, 0, 1, 1])),
+    createdNs: Float64Array.from({ length: count }, (_, op) => op * 1e6),
+    durationMs: Float32Array.from(of([NaN, NaN, 10, 20])),
+    inputNumel: new Float64Array(count),
+    name: new Int32Array(count),
+    names: ["send 0->1"],
+  };
+  const each = Array.from({ length: ITERATIONS }, (_, i) => i);
+  const rank: RankOperators = {
+    rank: 0,
+    file: "0",
+    ops: table as OperatorTable,
+    epochNs: 0n,
+    groupIds: Int32Array.of(0),
+    hasSequence: true,
+    iteration: Float64Array.from(each),
+    from: Int32Array.from(each, (i) => 4 * i),
+    to: Int32Array.from(each, (i) => 4 * i + 4),
+    durationMs: new Float64Array(ITERATIONS).fill(100),
+    startMs: Float64Array.from(each, (i) => i * 100),
+  };
+  const group: Group = {
+    id: 0,
+    name: "0",
+    desc: "",
+    role: "EXPERT_PARALLEL",
+    ranks: [0, 1] as Rank[],
+    carriesP2p: true,
+  };
+  expect(timeBreakdowns([rank], [group]).get(0)?.totalMs[3]).toBe(100);
+});
+
 describe("a rank's program", () => {
   const calls = [5, 5, 7, 9, 5, 11];
   const programOf = (list: readonly number[], name = "all_reduce"): number =>

@@ -187,11 +187,12 @@ export class RankTrack {
   }
 
   #send(add: (row: PointRow) => void, work: WorkTally | null): void {
-    const lone = (communicator: number): boolean => this.groups.sizeOf(communicator) === 1;
+    const isAlone = (communicator: number, peer: number | null): boolean =>
+      this.groups.isAlone(communicator, peer);
     let sent = 0;
     for (const [i, one] of this.#waiting.entries()) {
       const operators = this.operators(one);
-      const sums = operators === null ? null : sumsOf(operators, lone);
+      const sums = operators === null ? null : sumsOf(operators, isAlone);
       const isDue = this.#waiting.length - 1 - i >= WAIT_ITERATIONS;
       // A record that is not there may be just being written; one beyond an unsure border is lost.
       const mayCome = sums !== null && (operators!.isWhole ? sums.isOpen : one.isSure);

@@ -15,6 +15,7 @@ import {
   SENDING,
   RECEIVING,
   type KeptOperators,
+  peerIn,
 } from "./kept-operators.ts";
 import type { RankTrack } from "../iterations/rank-track.ts";
 import { whole } from "./ring-header.ts";
@@ -102,9 +103,10 @@ class IterationLookup {
   ms(place: number): number {
     const { operators } = this;
     if (!operators.isWhole || place >= operators.count) return NaN;
-    const communicator = operators.communicator[place]!;
-    if (this.#track.groups.sizeOf(communicator) === 1) return 0;
-    return durationMs(operators.bytes, operators.at[place]!);
+    const { bytes, at, communicator } = operators;
+    const peer = peerIn(operators, place);
+    if (this.#track.groups.isAlone(communicator[place]!, peer)) return 0;
+    return durationMs(bytes, at[place]!);
   }
 
   ofGroup(index: number): readonly number[] {

@@ -79,6 +79,11 @@ export function durationMs(bytes: Buffer, at: number): number {
   return ms >= 0 ? ms : NaN;
 }
 
+/** Of a transfer the other side's rank in its communicator. */
+export function peerIn({ bytes, at, op }: KeptOperators, i: number): number | null {
+  return op[i] === COLLECTIVE ? null : bytes.readInt32LE(at[i]! + RECORD.c);
+}
+
 export interface IterationSums {
   readonly collectiveMs: number;
   readonly sendMs: number;
@@ -88,10 +93,10 @@ export interface IterationSums {
   readonly isOpen: boolean;
 }
 
-/** `isLone`: whether a communicator has one rank only: NCCL runs nothing for it, and nobody times it. */
+/** `isAlone`: whether NCCL runs nothing for a communicator, or for a transfer to a peer in it: nobody times that. */
 export function sumsOf(
   operators: KeptOperators,
-  isLone: (communicator: number) => boolean,
+  isAlone: (communicator: number, peer: number | null) => boolean,
 ): IterationSums {
   const { bytes, at, op, communicator, count, isWhole } = operators;
   const sums = [0, 0, 0];
@@ -104,7 +109,7 @@ export function sumsOf(
     if (issued < firstNs) firstNs = issued;
     if (issued > lastNs) lastNs = issued;
     const group = communicator[i]!;
-    if (group !== NONE && isLone(group)) continue;
+    if (group !== NONE && isAlone(group, peerIn(operators, i))) continue;
     if (isOpen(bytes, place)) open = true;
     sums[op[i]!]! += durationMs(bytes, place);
   }
