@@ -145,8 +145,14 @@ export function cpuOrGpu(
   const usualGaps = hasBefore
     ? gapsOf(operators, at(false))
     : gapsOf(alike[0], [...(alike[0]?.from.keys() ?? [])]);
+  const isFirstKnown = alike.length > 0 || calls !== null || isLateAtFirst;
   const firstLateMs = alike.length > 0 ? later : (calls?.firstMs ?? lateMs0);
-  const places = placesOfDelay(usualGaps, slowGaps, firstLateMs, EXPLAINS * growth);
+  const places = placesOfDelay(
+    usualGaps,
+    slowGaps,
+    isFirstKnown ? firstLateMs : null,
+    EXPLAINS * growth,
+  );
   // A few places: a loader, or something else that Python does there.
   const isAtFew = places !== null && places.share <= FEW_PLACES;
   const isLoader = isAtFew && (places.count === 1 || places.hasFirst || places.isAllOver);
@@ -265,17 +271,20 @@ interface Places {
 /**
  * The places in an iteration at which most of the CPU's delay arises; null where they are unknown, or where no place
  * usually has it: pauses of a garbage collector come somewhere else each time. The gap in front of the first call holds
- * the end of the iteration before as well, so that the peers show whether it is late.
+ * the end of the iteration before as well, so that the peers show whether it is late; where there are none, it must do.
  */
 function placesOfDelay(
   usual: readonly number[] | null,
   now: readonly number[] | null,
-  laterMs: number,
+  laterMs: number | null,
   leastMs: number,
 ): Places | null {
   if (!usual || !now || usual.length !== now.length) return null;
   const delays = now
-    .map((gap, k) => ({ k, ms: Math.max(0, k === 0 ? laterMs : gap - usual[k]!) }))
+    .map((gap, k) => ({
+      k,
+      ms: Math.max(0, k === 0 && laterMs !== null ? laterMs : gap - usual[k]!),
+    }))
     .sort((a, b) => b.ms - a.ms);
   const total = delays.reduce((sum, { ms }) => sum + ms, 0);
   if (!(total > 0 && total >= leastMs)) return null;
