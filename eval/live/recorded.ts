@@ -57,7 +57,8 @@ for (const folder of positionals) {
   console.log(`${job}: ${((recorded.endMs - recorded.startMs) / 1000).toFixed(0)} s`);
   const mine = new Set<(typeof told)[number]>();
   for (const one of faults) {
-    if (!one.fault.includes(values.only)) continue;
+    // Who made a job stand still is asked of its processes, which are not here.
+    if (one.truth.kind === "hang" || !one.fault.includes(values.only)) continue;
     asked++;
     const during = told.filter(
       ({ atMs, incident }) =>

@@ -32,6 +32,7 @@ export function recordedRings(folder: string): RecordedRings {
   const lastNs = Math.max(...rings.map((ring) => ring.lastNs));
   return {
     machines: [{ machine: "machine", folder: played }],
+    hasProcesses: false,
     startMs,
     startNs,
     endMs: startMs + (lastNs - Number(startNs)) / 1e6,
@@ -57,8 +58,8 @@ class RecordedRing {
   readonly #offset: number;
   readonly #total: number;
   #head: number;
-  /** The first record that may still change. */
-  #open: number;
+  /** Records that will still change. */
+  #open: number[] = [];
 
   constructor(from: string, to: string) {
     this.#recorded = readFileSync(from);
@@ -67,13 +68,15 @@ class RecordedRing {
     this.#offset = Number(bytes.readBigUInt64LE(HEADER.recordsOffset));
     this.#total = Number(bytes.readBigUInt64LE(HEADER.head));
     this.#head = Math.max(0, this.#total - this.#slots);
-    this.#open = this.#head;
     this.startedNs = bytes.readBigUInt64LE(HEADER.startedMonotonicNs);
     this.offsetNs = bytes.readBigUInt64LE(HEADER.startedRealtimeNs) - this.startedNs;
     this.lastNs = this.#total > this.#head ? this.#time(this.#total - 1, RECORD.issuedNs) : 0;
     const empty = Buffer.from(bytes);
     empty.fill(0, this.#offset, this.#offset + this.#slots * RECORD_BYTES);
     empty.writeBigUInt64LE(BigInt(this.#head), HEADER.head);
+    // What was overwritten before the copy was made was there once: as records of nothing.
+    for (let ticket = 0; ticket < this.#head; ticket++)
+      empty.writeBigUInt64LE(BigInt(ticket + 1) * 2n, this.#place(ticket) + RECORD.stamp);
     empty.writeBigUInt64LE(this.startedNs, HEADER.heartbeatNs);
     empty.writeUInt32LE(0, HEADER.endedHow);
     this.#fd = openSync(to, "wx", 0o600);
@@ -81,21 +84,21 @@ class RecordedRing {
   }
 
   play(nowNs: number): void {
-    let head = this.#head;
-    while (head < this.#total && this.#time(head, RECORD.issuedNs) <= nowNs) head++;
-    this.#head = head;
+    const due = this.#open;
+    for (; this.#head < this.#total; this.#head++) {
+      if (this.#time(this.#head, RECORD.issuedNs) > nowNs) break;
+      due.push(this.#head);
+    }
     const now = Buffer.alloc(RECORD_BYTES);
-    let isAllOver = true;
-    for (let ticket = this.#open; ticket < head; ticket++) {
+    this.#open = due.filter((ticket) => {
       const at = this.#place(ticket);
       this.#recorded.copy(now, 0, at, at + RECORD_BYTES);
       const isOver = hideFuture(now, nowNs);
       writeSync(this.#fd, now, 0, RECORD_BYTES, at);
-      isAllOver &&= isOver;
-      if (isAllOver) this.#open = ticket + 1;
-    }
+      return !isOver;
+    });
     const words = Buffer.alloc(8);
-    words.writeBigUInt64LE(BigInt(head));
+    words.writeBigUInt64LE(BigInt(this.#head));
     writeSync(this.#fd, words, 0, 8, HEADER.head);
     words.writeBigUInt64LE(BigInt(Math.round(nowNs)));
     writeSync(this.#fd, words, 0, 8, HEADER.heartbeatNs);

@@ -28,6 +28,8 @@ const TICK_MS = 1000;
 /** What writes the rings. */
 export interface PlayedRings {
   readonly machines: readonly { readonly machine: string; readonly folder: string }[];
+  /** Whether there is somebody to ask for stacks and dumps. */
+  readonly hasProcesses?: boolean;
   /** Brings them up to date. */
   step(nowNs: number): void;
   close(): Promise<void>;
@@ -169,7 +171,9 @@ async function rehearsed(
     unfollow: () => Promise.resolve(),
     close: () => Promise.resolve(),
     ask: (agent, request) =>
-      nodes[job.machines.findIndex((one) => one.machine === agent)]!.answer(request),
+      request.ask === "evidence" && job.hasProcesses === false
+        ? Promise.reject(new Error("its processes are not here"))
+        : nodes[job.machines.findIndex((one) => one.machine === agent)]!.answer(request),
   };
   service.publisher.listen((event) => {
     if (event.type === "incident") told.push(event.incident);
