@@ -52,7 +52,8 @@ export function fuse(
     );
   const hung = best && (isSlow(best) || isEnd(best)) ? stopped("hang") : undefined;
   const lead = narrowest(stopped("crash") ?? hung ?? best, ranked);
-  const blameworthy = lead ? ranked.filter((other) => sharesBlame(other, lead)) : [];
+  const sharing = lead ? ranked.filter((other) => sharesBlame(other, lead)) : [];
+  const blameworthy = sharing.filter((one) => !sharing.some((other) => isPartOf(other, one)));
   const culprits = wholeLinks(job, wholeMachines(job, blameworthy)).slice(0, MAX_SUSPECTS);
   const without = kindWithoutSuspect(job, findings);
   const kind =
@@ -204,17 +205,20 @@ function narrowest(
   if (!lead || lead.type !== "link") return lead;
   const within = ranked.find(
     (other) =>
-      other.type === "link" &&
       other.kind === lead.kind &&
       other.weight >= CO_CULPRIT_SHARE * lead.weight &&
-      isWithin(other, lead),
+      isPartOf(other, lead),
   );
   return within ?? lead;
 }
 
-function isWithin(one: Hypothesis, whole: Hypothesis): boolean {
+/** Of two links: what communicates among fewer ranks, and all of them among the other's. */
+function isPartOf(one: Hypothesis, whole: Hypothesis): boolean {
   return (
-    one.ranks.length < whole.ranks.length && one.ranks.every((rank) => whole.ranks.includes(rank))
+    one.type === "link" &&
+    whole.type === "link" &&
+    one.ranks.length < whole.ranks.length &&
+    one.ranks.every((rank) => whole.ranks.includes(rank))
   );
 }
 
@@ -223,7 +227,7 @@ function sharesBlame(other: Hypothesis, lead: Hypothesis): boolean {
   if (other.weight < CO_CULPRIT_SHARE * lead.weight) return false;
   if (other.kind !== lead.kind) return false;
   // Links that meet at a rank are two.
-  if (other.type === "link" && lead.type === "link") return !isWithin(lead, other);
+  if (other.type === "link" && lead.type === "link") return true;
   // A set that contains a culprit found on its own adds nothing.
   return !other.ranks.some((rank) => lead.ranks.includes(rank));
 }

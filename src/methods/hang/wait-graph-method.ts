@@ -13,6 +13,7 @@ import { terminals } from "./components.ts";
 import { findingFor } from "./terminals.ts";
 import { rankStates, type RankState } from "./frontier.ts";
 import { haltedRanks, stoppedRanks } from "./process-state.ts";
+import { waitingByStack } from "./stacks.ts";
 import { buildWaitGraph, type StuckOp, type WaitGraph } from "./wait-graph.ts";
 import { describeOp, waitingSince } from "./words.ts";
 
@@ -46,7 +47,7 @@ export const waitGraph: Method = {
     const stopped = stoppedRanks(job);
     const adjusted = findings
       .map((finding) => aroundHalted(halted, finding))
-      .map((finding) => besideStopped(stopped, finding));
+      .map((finding) => besideStopped(job, graph, stopped, finding));
     const accused = new Set(adjusted.flatMap((f) => f.accuses.flatMap((a) => a.ranks)));
     // Who was about to exchange something with a process that is gone only waits.
     const waiting = [...graph.stuckIn.keys()].filter(
@@ -73,20 +74,39 @@ function aroundHalted(halted: ReadonlySet<Rank>, finding: NewFinding): NewFindin
 
 /**
  * A stopped process is seen; that a CPU or GPU is stuck is concluded from what it does not do. Whoever waits for the stopped one in
- * a way that leaves no record (a transfer of which NCCL has reported the end, a synchronization) does nothing, either.
+ * a way that leaves no record (a transfer of which NCCL has reported the end, a synchronization) does nothing, either. Not
+ * where the stopped one waits for the accused, so that somebody has stopped a bystander, nor where a stack shows what holds it.
  */
-function besideStopped(stopped: readonly Rank[], finding: NewFinding): NewFinding {
+function besideStopped(
+  job: Job,
+  graph: WaitGraph,
+  stopped: readonly Rank[],
+  finding: NewFinding,
+): NewFinding {
   const { data, accuses } = finding;
   const isSilence = data.fact === "stopped-rank" && (data.side === "cpu" || data.side === "gpu");
   if (stopped.length === 0 || accuses.length === 0 || !isSilence) return finding;
-  const says = `${finding.says}; the process of ${rankWords(stopped)} is stopped, which explains that`;
-  return {
-    ...finding,
-    says,
-    weight: 0.5,
-    accuses: [],
-    clears: accuses.flatMap(({ ranks }) => ranks),
-  };
+  const accused = accuses.flatMap(({ ranks }) => ranks);
+  const waits = waitingByStack(job);
+  if (accused.some((rank) => job.stacks.has(rank) && !waits.has(rank))) return finding;
+  const first = stopped.filter((rank) => !accused.some((other) => waitsFor(graph, rank, other)));
+  if (first.length === 0) return finding;
+  const says = `${finding.says}; the process of ${rankWords(first)} is stopped, which explains that`;
+  return { ...finding, says, weight: 0.5, accuses: [], clears: accused };
+}
+
+/** Whether a rank waits for another, or for one that does. */
+function waitsFor(graph: WaitGraph, from: Rank, to: Rank): boolean {
+  const seen = new Set([from]);
+  const open = [from];
+  for (let rank = open.pop(); rank !== undefined; rank = open.pop())
+    for (const index of graph.stuckIn.get(rank) ?? [])
+      for (const absent of graph.ops[index]!.absent) {
+        if (absent.rank === to) return true;
+        if (!seen.has(absent.rank)) open.push(absent.rank);
+        seen.add(absent.rank);
+      }
+  return false;
 }
 
 /** Reasons to think that nothing hangs: these dumps are snapshots of a job that runs, or has ended well. */

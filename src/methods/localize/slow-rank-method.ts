@@ -58,11 +58,11 @@ export const slowRank: Method = {
       const operators = job.rankOperators.fetch(rank);
       if (operators) all.push(operators);
     }
-    const clocks = clockOffsets(all, job.groups);
-    const ended = withTrueEnds(all, job.groups, clocks);
+    const ended = withTrueEnds(all, job);
     const cut = ofSamePace(ended);
     const accounts = timeBreakdowns(cut, job.groups);
     if (accounts.size < 2) return;
+    const clocks = clockOffsets(cut, job.groups);
     const isAlike = hasPeers(job, accounts);
     const found = leadsOf(cut, accounts, clocks);
     const leads = {

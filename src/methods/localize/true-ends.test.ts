@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { Group } from "../../model/job.ts";
+import type { Group, Job, RankInfo } from "../../model/job.ts";
 import type { OperatorTable } from "../../model/operators.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
 import { withTrueEnds } from "./true-ends.ts";
@@ -54,8 +54,14 @@ function rankOf(rank: number, list: readonly Op[], durations?: readonly number[]
   };
 }
 
+const on = (...machines: string[]): Job["ranks"] =>
+  new Map(machines.map((machine, rank) => [rank, { machine } as RankInfo]));
+const ranks = on("a", "a", "a");
+
 const durations = (all: readonly RankOperators[]): number[][] =>
-  withTrueEnds(all, GROUPS, new Map()).map(({ ops }) => [...ops.durationMs].map(Math.round));
+  withTrueEnds(all, { groups: GROUPS, ranks }).map(({ ops }) =>
+    [...ops.durationMs].map(Math.round),
+  );
 
 it("lets no collective end before its last member has begun", () => {
   // Rank 0, a leaf of the tree, is through with its part at once; rank 2 is late.
@@ -65,7 +71,11 @@ it("lets no collective end before its last member has begun", () => {
     rankOf(2, [{ group: 0, seq: 5, started: 60, ended: 62 }]),
   ];
   expect(durations(all)).toEqual([[50], [50], [2]]);
-  expect(withTrueEnds(all, GROUPS, new Map())[2]).toBe(all[2]);
+  expect(withTrueEnds(all, { groups: GROUPS, ranks })[2]).toBe(all[2]);
+  // Clocks of two machines may be apart by as much.
+  expect(withTrueEnds(all, { groups: GROUPS, ranks: on("a", "b", "c") })).toBe(all);
+  const two = withTrueEnds(all, { groups: GROUPS, ranks: on("a", "b", "a") });
+  expect(two.map(({ ops }) => Math.round(ops.durationMs[0]!))).toEqual([50, 50, 2]);
 });
 
 it("leaves the root of a broadcast alone, and clocks that are a little apart", () => {

@@ -163,11 +163,14 @@ export class JobRun {
   }
 
   heard(agent: string, nowMs: number): void {
+    const wasSilent = this.#isSilent(agent, nowMs);
     if (nowMs - this.#anyHeardMs > DEAF_MS)
       this.#deaf = { fromMs: this.#anyHeardMs, untilMs: nowMs };
     this.#anyHeardMs = nowMs;
     this.heardMs.set(agent, nowMs);
     this.#disconnected.delete(agent);
+    // What it brings is weighed as one of those that are heard.
+    if (wasSilent) this.points.withoutSilent(this.#silentRanks(nowMs));
   }
 
   disconnected(agent: string): void {

@@ -94,6 +94,7 @@ export class PointTable {
       // A number that nobody else came to was wrong.
       const last = this.#last[slot]! > this.#newest ? NaN : this.#last[slot]!;
       if (iteration < last - STEPS_BACK) {
+        if (this.#hasTold(slot, report, i)) continue;
         this.#back.add(rank);
         const most = Math.max(Math.min(1, this.#slots.size - 1), this.#heard / 2);
         if (this.#back.size > most) return { added, beganAgain: true };
@@ -114,6 +115,17 @@ export class PointTable {
       if (!(last >= iteration)) this.#last[slot] = iteration;
     }
     return { added, beganAgain: false };
+  }
+
+  /** Whether a row is one that an agent sends again because it was cut off: no iteration that is run again ends when it did before. */
+  #hasTold(slot: number, report: PointsReport, i: number): boolean {
+    const row = this.#rows.get(report.iteration[i]!);
+    const durationMs = report.durationMs[i]!;
+    return (
+      row !== undefined &&
+      row.columns.durationMs[slot] === durationMs &&
+      Math.abs(row.endMs[slot]! - report.endMs[i]!) < durationMs
+    );
   }
 
   clear(): void {
