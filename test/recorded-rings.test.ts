@@ -1,10 +1,11 @@
 /** Rings of real NCCL jobs with injected faults, and nothing else, through the whole system. */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
+import { HEADER } from "../src/ingest/probe-ring/layout.ts";
 import type { Env } from "../src/model/job.ts";
 import { diagnose } from "../src/pipeline/diagnose.ts";
 import { few, oneOfEach } from "./support/cases.ts";
@@ -54,6 +55,26 @@ describe("rings of a real job", () => {
       if (cause.startsWith("network"))
         expect(suspects[0]!.link).toEqual(ranks.map((rank) => `rank:${rank}`));
       for (const rank of ranks) expect(victims).not.toContain(rank);
+    },
+  );
+
+  /** Somebody stopped a process of rank 2, to look at it say. */
+  const STOPPED_STATE = "T".charCodeAt(0);
+  it.each(few([["gpuhang", "gpu-hang"] as const, ["stuck", "cpu-stall"] as const], 2))(
+    "%s: a bystander that somebody has stopped hides nobody",
+    async (name, cause) => {
+      const folder = mkdtempSync(join(unpacked, name));
+      execFileSync("tar", ["xzf", archive(name), "-C", folder]);
+      const rings = join(folder, "rings");
+      const of2 = readdirSync(rings).find((file) => /\.r2\..*native/.test(file))!;
+      const bytes = readFileSync(join(rings, of2));
+      bytes[HEADER.processState] = STOPPED_STATE;
+      writeFileSync(join(rings, of2), bytes);
+      const { suspects } = (await diagnose({ paths: [folder] }, env)).verdict;
+      expect(suspects.map((suspect) => [suspect.ranks, suspect.cause])).toContainEqual([
+        [5],
+        cause,
+      ]);
     },
   );
 

@@ -618,6 +618,26 @@ describe("when it was", () => {
   });
 });
 
+it("a link that is found within ranks which cannot communicate is what is wrong with all of them", () => {
+  const stuck = (ranks: number[], weight: number): Finding =>
+    finding("hang/wait-graph", [
+      accuse({ kind: "hang", type: "link", ranks, cause: "network-hang", weight }),
+    ]);
+  const link = (ranks: number[]): Finding =>
+    finding("hang/connections", [
+      accuse({ kind: "hang", type: "link", ranks, cause: "network-hang", weight: 0.9 }),
+    ]);
+  const verdict = ask([
+    stuck([0, 1, 2, 3], 0.9),
+    link([2, 3]),
+    stuck([8, 9, 10, 11], 0.9),
+    link([8, 9]),
+  ]);
+  expect(verdict.suspects.flatMap(({ ranks }) => ranks).toSorted((a, b) => a - b)).toEqual([
+    2, 3, 8, 9,
+  ]);
+});
+
 it("a job that became slower on all ranks alike is a slowdown without a suspect, not healthy", () => {
   const even = finding("localize/slow-rank", [], {
     weight: 0.2,
@@ -627,4 +647,8 @@ it("a job that became slower on all ranks alike is a slowdown without a suspect,
   expect(verdict).toMatchObject({ kind: "fail-slow", suspects: [], victims: [] });
   expect(verdict.summary).toContain("No rank stands out: all became slower alike.");
   expect(verdict.wouldHelp.join()).toContain("profiler traces");
+  const few = { ...even, data: { ...even.data, evenRanks: 4 } } as typeof even;
+  expect(ask([slower(), few]).summary).toContain(
+    "None of the 4 ranks that were compared stands out: they may wait for one of the other 12, of which nothing is known.",
+  );
 });

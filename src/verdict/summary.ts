@@ -29,6 +29,15 @@ export function summarise(
   return `${start}, and that ${effect}${much}${waits}.`;
 }
 
+/** Ranks that are alike may all wait for one that nobody looked at. */
+function whoWords({ worldSize }: Job, findings: readonly Finding[]): string {
+  const even = findings.map((finding) => factOf(finding, "even-ranks")).find(Boolean)?.evenRanks;
+  if (even === undefined) return "The evidence does not show which rank causes it";
+  if (even >= worldSize) return "No rank stands out: all became slower alike";
+  const others = worldSize - even;
+  return `None of the ${thousands(even)} ranks that were compared stands out: they may wait for one of the other ${thousands(others)}, of which nothing is known`;
+}
+
 function withoutSuspects(
   job: Job,
   kind: VerdictKind,
@@ -37,8 +46,7 @@ function withoutSuspects(
 ): string {
   const slow = slowDownOf(findings);
   if (kind === "fail-slow" && slow) {
-    const isAlike = findings.some((finding) => factOf(finding, "even-ranks"));
-    return `${capital(slow.says)}. ${isAlike ? "No rank stands out: all became slower alike" : "The evidence does not show which rank causes it"}.`;
+    return `${capital(slow.says)}. ${whoWords(job, findings)}.`;
   }
   const even = findings.find((finding) => factOf(finding, "even-iterations"));
   const alike = findings.find((finding) => factOf(finding, "alike-machines")?.allAlike);

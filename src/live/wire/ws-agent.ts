@@ -173,7 +173,7 @@ export function openWebSocketLink(
       const refusal = REFUSALS.has(code) ? reason.toString() : "";
       trouble.report(
         refusal === ""
-          ? `the service at ${url} is unreachable: ${why || reason.toString() || `closed (${code})`}`
+          ? `the service at ${url} ${why === "" ? `is unreachable: ${reason.toString() || `closed (${code})`}` : why}`
           : `the service at ${url} refuses ${options.hello.agent}: ${refusal}`,
       );
       const longest = Math.min(longestBackoffMs, firstBackoffMs * 2 ** Math.min(attempts++, 30));
@@ -234,10 +234,10 @@ export function bytesOf(data: RawData): Uint8Array {
 
 function reasonOf(error: Error): string {
   const status = /Unexpected server response: (\d+)/.exec(error.message)?.[1];
-  if (status === "401") return "it does not accept our token";
-  if (status === "403") return "our token is not for agents";
-  if (status !== undefined) return `it answered with HTTP status ${status}`;
+  if (status === "401") return "does not accept our token";
+  if (status === "403") return "says that our token is not for agents";
+  if (status !== undefined) return `answered with HTTP status ${status}`;
   // Several addresses were tried: the whole has no message of its own.
   const { code } = error as NodeJS.ErrnoException;
-  return error.message || (code ?? "it cannot be reached");
+  return `is unreachable: ${error.message || (code ?? "no answer")}`;
 }

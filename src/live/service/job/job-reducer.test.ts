@@ -466,6 +466,26 @@ describe("reduceJob", () => {
     expect(job.last("save").incident.state).toBe("resolved");
   });
 
+  it("keeps a standstill that became certain while its evidence is collected, though a rank's last iteration comes late", () => {
+    const job = silent(32);
+    expect(job.state.suspicion).toMatchObject({ isCollecting: true, isCertain: true });
+    const one = (iteration: number): void => {
+      const report = { ...pointsOf(1), iteration: Float64Array.of(iteration) };
+      job.send({ type: "points", agent: "a", report });
+      job.send({ type: "tick" });
+    };
+    one(41);
+    const evidence = job.last("collect");
+    const diagnosis = { verdict: hung("gpu-hang") };
+    expect(job.send({ type: "collected", evidence, diagnosis })).toEqual(["save"]);
+    expect(job.last("save").incident).toMatchObject({ kind: "hang", fromIteration: 41 });
+    // What was told before is told again after the agent was cut off.
+    const { movedMs } = job.state.standstills;
+    job.nowMs += 1000;
+    one(41);
+    expect(job.state.standstills.movedMs).toBe(movedMs);
+  });
+
   it("takes what a search found, though agents seem to be gone since: the service was too busy to listen", () => {
     const job = new Driver();
     job.begin();

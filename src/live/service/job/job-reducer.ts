@@ -188,14 +188,16 @@ function onPoints(turn: Turn, { agent, report }: EventOf<"points">): void {
   if (!run) return;
   run.heard(agent, nowMs);
   const { epoch } = run;
-  const { own, foreign } = run.addPoints(agent, report, nowMs);
+  const { own, added, foreign } = run.addPoints(agent, report, nowMs);
   if (foreign > 0) turn.decisions.push({ do: "refuse", ranks: [], rows: foreign });
   if (own === 0) return;
   state.seenMs = nowMs;
   if (state.ended.has(agent))
     state.ended = new Set([...state.ended].filter((one) => one !== agent));
-  state.standstills.moved(nowMs);
-  state.suspicion = null;
+  // What is told again because an agent was cut off is no movement.
+  if (added > 0) state.standstills.moved(nowMs);
+  // A standstill that is certain is over when iterations complete, not when old ones come late while its evidence is collected.
+  if (added > 0 && state.suspicion?.isCertain !== true) state.suspicion = null;
   if (run.epoch !== epoch) {
     state.slowdowns.rebase();
     state.relieved?.slowdowns.rebase();
@@ -371,7 +373,9 @@ function countIterations(turn: Turn, run: JobRun): void {
       (iteration >= (fromIteration ?? -Infinity) && !(run.points.heardOf(iteration) <= openedMs)) ||
       endMs > openedMs + CLOCKS_MS,
   ).length;
-  if (state.standstills.goesOn(after) && state.still) {
+  const goesOn = state.standstills.goesOn(after);
+  if (goesOn) state.suspicion = null;
+  if (goesOn && state.still) {
     const says = `iterations complete again, the last is ${run.lastIteration}`;
     enqueue(state, { step: "resolve", which: "still", ending: "passed", says });
   }

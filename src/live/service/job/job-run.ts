@@ -195,12 +195,12 @@ export class JobRun {
     else this.#byAgent.set(held.agent, new Map([[rank, held]]));
   }
 
-  /** Points of ranks that this agent holds: how many rows were its own, and how many of ranks that another holds. */
+  /** Points of ranks that this agent holds: how many rows were its own, how many of them new, and how many of ranks that another holds. */
   addPoints(
     agent: string,
     report: PointsReport,
     nowMs: number,
-  ): { readonly own: number; readonly foreign: number } {
+  ): { readonly own: number; readonly added: number; readonly foreign: number } {
     let [foreign, others] = [0, 0];
     const isOwn = (rank: Rank): boolean => {
       const held = this.ranks.get(rank);
@@ -213,16 +213,18 @@ export class JobRun {
       if (held && held.agent !== agent) foreign++;
     }
     const own = others === 0 ? report : ownRows(report, isOwn);
-    if (this.points.add(own, nowMs).beganAgain) {
+    const first = this.points.add(own, nowMs);
+    let { added } = first;
+    if (first.beganAgain) {
       // Started again from a checkpoint: the numbers go back, the level does not.
       this.epoch++;
       this.#shares = this.#shares.slice(-1).map((last) => ({ ...last, from: -Infinity }));
       this.points.clear();
       this.#pastSlow.clear();
       this.#counted = -Infinity;
-      this.points.add(own, nowMs);
+      ({ added } = this.points.add(own, nowMs));
     }
-    return { own: own.rank.length, foreign };
+    return { own: own.rank.length, added, foreign };
   }
 
   /** Whether the agent told of ranks of this run under this name. */

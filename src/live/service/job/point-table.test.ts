@@ -104,4 +104,16 @@ describe("PointTable", () => {
     expect(table.add(points([[0, 20, 1]]), 0).beganAgain).toBe(false);
     expect(table.add(points([[1, 20, 1]]), 0).beganAgain).toBe(true);
   });
+
+  it("does not take for a new beginning what an agent tells again after it was cut off", () => {
+    const table = new PointTable();
+    const all = Array.from({ length: 40 }, (_, i) => [0, i + 1, 1000] as const);
+    table.add(points(all), 0);
+    table.withoutSilent(1);
+    expect(table.add(points(all.slice(20)), 0)).toEqual({ added: 0, beganAgain: false });
+    // The same numbers, later: a checkpoint was loaded.
+    const later = points(all.slice(20, 30));
+    const again = { ...later, endMs: later.endMs.map((ms) => ms + 60_000) };
+    expect(table.add(again, 0).beganAgain).toBe(true);
+  });
 });
