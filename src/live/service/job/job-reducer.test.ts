@@ -486,6 +486,33 @@ describe("reduceJob", () => {
     expect(job.state.standstills.movedMs).toBe(movedMs);
   });
 
+  it("dates a hang that it meets after a restart to when the job stopped", () => {
+    const job = new Driver();
+    job.begin();
+    job.iterate(1, 40, 1000);
+    const stoppedMs = job.nowMs;
+    job.nowMs += 150_000;
+    job.restart();
+    job.begin();
+    for (const iteration of [38, 39, 40]) {
+      const endMs = stoppedMs - (40 - iteration) * 1000;
+      const report = {
+        ...pointsOf(2),
+        iteration: Float64Array.of(iteration, iteration),
+        endMs: Float64Array.of(endMs, endMs),
+      };
+      job.send({ type: "points", agent: "a", report });
+    }
+    for (let second = 0; second < 40; second++) {
+      job.nowMs += 1000;
+      const silentMs = job.nowMs - stoppedMs;
+      job.send({ type: "beat", agent: "a", beat: { ...BEAT, silentMs, lastIteration: 40 } });
+      job.send({ type: "tick" });
+    }
+    const seen = job.state.still ?? job.state.suspicion?.incident;
+    expect(seen).toMatchObject({ kind: "hang", onsetMs: stoppedMs, fromIteration: 41 });
+  });
+
   it("takes what a search found, though agents seem to be gone since: the service was too busy to listen", () => {
     const job = new Driver();
     job.begin();

@@ -194,10 +194,11 @@ function onPoints(turn: Turn, { agent, report }: EventOf<"points">): void {
   state.seenMs = nowMs;
   if (state.ended.has(agent))
     state.ended = new Set([...state.ended].filter((one) => one !== agent));
-  // What is told again because an agent was cut off is no movement.
-  if (added > 0) state.standstills.moved(nowMs);
+  // What is told again because an agent was cut off, or to a service that was restarted, is no movement.
+  const isNews = added > 0 && hasUncounted(state, report);
+  if (isNews) state.standstills.moved(nowMs);
   // A standstill that is certain is over when iterations complete, not when old ones come late while its evidence is collected.
-  if (added > 0 && state.suspicion?.isCertain !== true) state.suspicion = null;
+  if (isNews && state.suspicion?.isCertain !== true) state.suspicion = null;
   if (run.epoch !== epoch) {
     state.slowdowns.rebase();
     state.relieved?.slowdowns.rebase();
@@ -388,8 +389,15 @@ function mayBePause({ kind, ranks, verdict }: Incident): boolean {
 }
 
 /** Not counted by the previous service: a higher number, or later, where the job went back to a checkpoint. */
-function isUncounted({ countedBefore }: JobState, { iteration, endMs }: JobIteration): boolean {
+function isUncounted(
+  { countedBefore }: JobState,
+  { iteration, endMs }: Pick<JobIteration, "iteration" | "endMs">,
+): boolean {
   return iteration > countedBefore.iteration || endMs > countedBefore.untilMs + CLOCKS_MS;
+}
+
+function hasUncounted(state: JobState, { iteration, endMs }: EventOf<"points">["report"]): boolean {
+  return iteration.some((number, i) => isUncounted(state, { iteration: number, endMs: endMs[i]! }));
 }
 
 function onSlowdown(turn: Turn, run: JobRun, decision: SlowdownDecision): void {
