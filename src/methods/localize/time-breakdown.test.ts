@@ -45,25 +45,24 @@ describe("a record of six iterations, all of them slow", () => {
   });
 });
 
-it("does without the times of what a rank sends to itself", () => {
-  // An all-to-all of two, a quarter of it to oneself and back.
-  const count = 4 * ITERATIONS;
-  const of = (values: readonly number[]): number[] =>
-    Array.from({ length: count }, (_, op) => values[op % 4]!);
+/** Rank 0's iterations of so many calls each, in one group. */
+function rankOf(perIteration: number, columns: Partial<OperatorTable>): RankOperators {
+  const count = perIteration * ITERATIONS;
   const table: Partial<OperatorTable> = {
     count,
     group: new Int32Array(count),
-    isP2p: new Uint8Array(count).fill(1),
-    isSend: Uint8Array.from(of([1, 0, 1, 0])),
-    peer: Int32Array.from(of([0, 0, 1, 1])),
+    isP2p: new Uint8Array(count),
+    isSend: new Uint8Array(count),
+    peer: new Int32Array(count).fill(-1),
     createdNs: Float64Array.from({ length: count }, (_, op) => op * 1e6),
-    durationMs: Float32Array.from(of([NaN, NaN, 10, 20])),
+    durationMs: new Float32Array(count).fill(1),
     inputNumel: new Float64Array(count),
     name: new Int32Array(count),
-    names: ["send 0->1"],
+    ...columns,
   };
+  const first = (i: number): number => i * perIteration;
   const each = Array.from({ length: ITERATIONS }, (_, i) => i);
-  const rank: RankOperators = {
+  return {
     rank: 0,
     file: "0",
     ops: table as OperatorTable,
@@ -71,66 +70,43 @@ it("does without the times of what a rank sends to itself", () => {
     groupIds: Int32Array.of(0),
     hasSequence: true,
     iteration: Float64Array.from(each),
-    from: Int32Array.from(each, (i) => 4 * i),
-    to: Int32Array.from(each, (i) => 4 * i + 4),
+    from: Int32Array.from(each, first),
+    to: Int32Array.from(each, (i) => first(i + 1)),
     durationMs: new Float64Array(ITERATIONS).fill(100),
     startMs: Float64Array.from(each, (i) => i * 100),
   };
-  const group: Group = {
-    id: 0,
-    name: "0",
-    desc: "",
-    role: "EXPERT_PARALLEL",
-    ranks: [0, 1] as Rank[],
-    carriesP2p: true,
-  };
-  expect(timeBreakdowns([rank], [group]).get(0)?.totalMs[3]).toBe(100);
+}
+
+function groupOf(role: string, carriesP2p: boolean): Group {
+  return { id: 0, name: "0", desc: role, role, ranks: [0, 1] as Rank[], carriesP2p };
+}
+
+it("does without the times of what a rank sends to itself", () => {
+  // An all-to-all of two, half of it to oneself and back.
+  const of = (values: readonly number[]): number[] =>
+    Array.from({ length: values.length * ITERATIONS }, (_, op) => values[op % values.length]!);
+  const rank = rankOf(4, {
+    isP2p: Uint8Array.from(of([1, 1, 1, 1])),
+    isSend: Uint8Array.from(of([1, 0, 1, 0])),
+    peer: Int32Array.from(of([0, 0, 1, 1])),
+    durationMs: Float32Array.from(of([NaN, NaN, 10, 20])),
+    names: ["send 0->1"],
+  });
+  const accounts = timeBreakdowns([rank], [groupOf("EXPERT_PARALLEL", true)]);
+  expect(accounts.get(0)?.totalMs[3]).toBe(100);
 });
 
 describe("a rank's program", () => {
   const calls = [5, 5, 7, 9, 5, 11];
   const programOf = (list: readonly number[], name = "all_reduce"): number =>
     timeBreakdowns([operators(list, name)], [group]).get(0)!.program;
-  const group: Group = {
-    id: 0,
-    name: "0",
-    desc: "TENSOR_PARALLEL",
-    role: "TENSOR_PARALLEL",
-    ranks: [0, 1] as Rank[],
-    carriesP2p: false,
-  };
+  const group = groupOf("TENSOR_PARALLEL", false);
 
   /** Iterations of these calls, a size each. */
   function operators(sizes: readonly number[], name: string): RankOperators {
-    const count = sizes.length * ITERATIONS;
-    const inputNumel = Float64Array.from({ length: count }, (_, op) => sizes[op % sizes.length]!);
-    const table: Partial<OperatorTable> = {
-      count,
-      group: new Int32Array(count),
-      isP2p: new Uint8Array(count),
-      isSend: new Uint8Array(count),
-      peer: new Int32Array(count).fill(-1),
-      createdNs: Float64Array.from({ length: count }, (_, op) => op * 1e6),
-      durationMs: new Float32Array(count).fill(1),
-      inputNumel,
-      name: new Int32Array(count),
-      names: [name],
-    };
-    const first = (i: number): number => i * sizes.length;
-    const each = Array.from({ length: ITERATIONS }, (_, i) => i);
-    return {
-      rank: 0,
-      file: "0",
-      ops: table as OperatorTable,
-      epochNs: 0n,
-      groupIds: Int32Array.of(0),
-      hasSequence: true,
-      iteration: Float64Array.from(each),
-      from: Int32Array.from(each, first),
-      to: Int32Array.from(each, (i) => first(i + 1)),
-      durationMs: new Float64Array(ITERATIONS).fill(100),
-      startMs: Float64Array.from(each, (i) => i * 100),
-    };
+    const length = sizes.length * ITERATIONS;
+    const inputNumel = Float64Array.from({ length }, (_, op) => sizes[op % sizes.length]!);
+    return rankOf(sizes.length, { inputNumel, names: [name] });
   }
 
   it("is the same wherever its iterations are cut", () => {
