@@ -3,16 +3,18 @@
 A job calls `begin()` and `end()` around an iteration and `layer()` in every layer; for a program that knows nothing of this
 file, `attach()` does it from outside, with PyTorch's global hooks.
 
-FAULT=KIND:RANK:FROM:SEVERITY[,...]   FROM counts iterations from 0; SEVERITY is milliseconds a call ("2.5"), or a share of
-                                      the iteration's own time ("40%"), which the job measures before the fault begins
+FAULT=KIND:RANK:FROM[-TO]:SEVERITY[,...]   FROM counts iterations from 0, and TO is the first without it; SEVERITY is
+                                      milliseconds a call ("2.5"), or a share of the iteration's own time ("40%"), which
+                                      the job measures before the fault begins
   crawl:  compute (GPU time in every layer)  cpu (busy Python in every layer)  data (the loader waits)
   stand:  hang  stop  gpuhang  early (leaves the loop)  extra, skip (one collective more, one fewer)
   end:    raise  badfile  oom  kill  nan
 BASE_MS=1.5    GPU time of a layer in good health
 DUMP=45        every rank dumps its recorder after that many iterations, as dump_RANK
 EARLY=24       the same, into early/: a recording of the time before the fault
+PARTS=NAME:FROM:TO[,...]   what was recorded in iterations FROM to TO-1 alone, into NAME/: several recordings of one job
 """
-import json, os, random, signal, statistics, threading, time
+import json, os, pickle, random, signal, statistics, threading, time
 
 import torch
 
@@ -33,40 +35,51 @@ _amounts = {}
 
 def _parse(text):
     for one in filter(None, text.split(",")):
-        kind, who, start, severity = one.split(":")
-        yield kind, int(who), int(start), severity
+        kind, who, when, severity = one.split(":")
+        start, _, end = when.partition("-")
+        yield kind, int(who), int(start), int(end or 1 << 60), severity
 
 
+def _parse_parts(text):
+    for one in filter(None, text.split(",")):
+        name, start, end = one.split(":")
+        yield name, int(start), int(end)
+
+
+_parts = list(_parse_parts(os.environ.get("PARTS", "")))
+_part_began = {}
 _mine = [f for f in _parse(os.environ.get("FAULT", "")) if f[1] in (rank, -1)]
 
 
 def amount(kind):
     """Milliseconds of a fault for one call (or 1 for a fault without a size); 0 when it is not due."""
-    for k, _, start, severity in _mine:
-        if k != kind or step < start:
+    for k, _, start, end, severity in _mine:
+        if k != kind or not start <= step < end:
             continue
         if not severity.endswith("%"):
             return float(severity)
-        if kind not in _amounts:
+        if (kind, start) not in _amounts:
             recent = statistics.median(times[-12:]) * 1e3
             calls = {"compute": _per_step["forward"] + _per_step["backward"], "cpu": _per_step["forward"], "data": 1}[kind]
-            _amounts[kind] = float(severity[:-1]) / 100 * recent / max(1, calls)
-        return _amounts[kind]
+            _amounts[kind, start] = float(severity[:-1]) / 100 * recent / max(1, calls)
+        return _amounts[kind, start]
     return 0.0
 
 
 def due(kind):
-    return any(k == kind and step == start for k, _, start, _ in _mine)
+    return any(k == kind and step == start for k, _, start, _, _ in _mine)
 
 
 def last_step(steps):
     """How many iterations this rank makes: fewer when it is to leave early."""
-    return next((start for k, _, start, _ in _mine if k == "early"), steps)
+    return next((start for k, _, start, _, _ in _mine if k == "early"), steps)
 
 
 def spin(ms):
-    if ms > 0:
+    if ms > 0 and torch.cuda.is_available():
         torch.cuda._sleep(int(CYCLES_PER_MS * ms))
+    elif ms > 0:      # a rehearsal without a GPU
+        time.sleep(ms / 1e3)
 
 
 def busy(ms):
@@ -106,6 +119,9 @@ def fetch():
 def begin():
     global _began
     _began = time.time()
+    for name, start, _ in _parts:
+        if step == start:
+            _part_began[name] = time.time_ns(), os.fstat(1).st_size
     if due("kill"):
         threading.Timer(0.03, os.kill, (os.getpid(), signal.SIGKILL)).start()
     if due("stop"):
@@ -120,6 +136,9 @@ def end():
     _calls.update(forward=0, backward=0)
     if step in (dump_at, early_at):
         _dump(f"{out}/dump_{rank}" if step == dump_at else f"{out}/early/dump_{rank}")
+    for name, start, end in _parts:
+        if step == end and name in _part_began:
+            _save_part(name, start, end)
     if step % 5 == 0 or step == dump_at:
         save_times()
 
@@ -129,8 +148,27 @@ def save_times():
         json.dump(times, f)
 
 
-def _dump(path):
-    data = torch._C._distributed_c10d._dump_nccl_trace(True, os.environ.get("DUMP_STACKS", "1") == "1", False)
+def _save_part(name, start, end):
+    """A recording as if the job had begun, and been dumped, with the part; what each rank logged in it lies beside."""
+    since, begun = _part_began[name]
+    folder = f"{out}/{name}"
+    os.makedirs(folder, exist_ok=True)
+    with open(f"{folder}/part.rank{rank}.json", "w") as f:
+        json.dump({"start": start, "end": end, "log": [begun, os.fstat(1).st_size]}, f)
+    with open(f"{folder}/times.rank{rank}.json", "w") as f:
+        json.dump(times[start:end], f)
+    _dump(f"{folder}/dump_{rank}", since)
+
+
+def _dump(path, since_ns=0):
+    if not hasattr(torch._C._distributed_c10d, "_dump_nccl_trace"):      # a rehearsal without NCCL
+        data = pickle.dumps({"version": "2.10", "entries": []}, protocol=2)
+    else:
+        data = torch._C._distributed_c10d._dump_nccl_trace(True, os.environ.get("DUMP_STACKS", "1") == "1", False)
+    if since_ns:
+        whole = pickle.loads(data)
+        whole["entries"] = [e for e in whole["entries"] if e["time_created_ns"] >= since_ns]
+        data = pickle.dumps(whole, protocol=2)
     with open(path + ".part", "wb") as f:
         f.write(data)
     os.rename(path + ".part", path)

@@ -101,6 +101,46 @@ FAMILIES = {
         "--batch_size=2 --n_layer=8 --n_head=4 --n_embd=256 --max_iters={steps} --compile=False --gradient_accumulation_steps=16").split(),
         outside="Block", cwd="{trees}/nanogpt", steps=48, limit=45, first=0),
 }
+
+
+def more(script, family, layout, log, steps=46, **keys):
+    if log == "nemo":      # counts from 0
+        keys["first"] = 0
+    return dict(framework="PyTorch", layout=layout, script=["{here}/" + script, family, "--steps", "{steps}"], log=log, steps=steps, limit=45,
+                buffer=keys.pop("buffer", 2600), **keys)
+
+
+# Each with the ranks whose GPU, loader and CPU are slow in its recordings: spread over all ranks, none of them chosen.
+MORE = {
+    "dualpipe": (more("jobs-more.py", "dualpipe", "DualPipeV, 8 stages on 4 ranks x 2 replicas", "nemo"), 3, 7, 6),
+    "ulysses": (more("jobs-more.py", "ulysses", "Ulysses: heads by all-to-all over 4 ranks x 2 replicas, DDP", "jsonl"), 6, 2, 1),
+    "dlrm": (more("jobs-more.py", "dlrm", "embedding tables over 8 ranks, uneven all-to-all, data-parallel top", "mosaic"), 1, 5, 4),
+    "syncbn": (more("jobs-more.py", "syncbn", "DDP with synchronized batch norms", "plain"), 5, 0, 2),
+    "diloco": (more("jobs-more.py", "diloco", "local steps, averaged every sixth", "tqdm"), 2, 5, 7),
+    "rl": (more("jobs-more.py", "rl", "answers of random length, then two updates under DDP", "plain"), 7, 3, 0),
+    "hsdp": (more("jobs-more.py", "hsdp", "FSDP2, 2 replicas x 4 shards", "nemo"), 4, 1, 6),
+    "tp8": (more("jobs-more.py", "tp8", "tensor parallel 8", "jsonl"), 0, 3, 5),
+    "gan": (more("jobs-more.py", "gan", "two DDP models in turn", "plain"), 6, 4, 3),
+    "halo": (more("jobs-more.py", "halo", "edges exchanged with both neighbours, one average of all gradients", "none"), 3, 6, 1),
+    "curric": (more("jobs-more.py", "curric", "DDP whose work grows at iteration 24", "nemo"), 4, 7, 2),
+    "imb": (more("jobs-more.py", "imb", "1F1B, 4 uneven stages x 2 replicas", "mosaic"), 1, 0, 5),
+    "accfsdp": (more("jobs-more.py", "accfsdp", "FSDP2, 4 batches accumulated", "tqdm"), 7, 2, 1),
+    "hook": (more("jobs-more.py", "hook", "DDP with gradients compressed to bfloat16", "jsonl"), 2, 5, 4),
+    "databound": (more("jobs-more.py", "databound", "DDP that waits 60 to 180 ms for its loaders", "nemo"), 4, 6, 0),
+    "moecap": (more("jobs-further.py", "moecap", "experts on 8 ranks with a fixed capacity, dense part under DDP", "nemo"), 2, 6, 5),
+    "usp": (more("jobs-further.py", "usp", "heads by all-to-all over 2 ranks x tokens round a ring of 4, DDP", "jsonl"), 5, 3, 0),
+    "offload": (more("jobs-further.py", "offload", "FSDP2 with parameters and optimizer in the host's memory", "plain"), 1, 4, 7),
+    "powersgd": (more("jobs-further.py", "powersgd", "DDP with low-rank gradients (PowerSGD)", "tqdm"), 7, 0, 3),
+    "lora": (more("jobs-further.py", "lora", "DDP over a frozen model with adapters", "mosaic"), 3, 1, 6),
+    "muon": (more("jobs-further.py", "muon", "updates of matrices shared out over 8 ranks and gathered", "plain"), 0, 7, 2),
+    "clip": (more("jobs-further.py", "clip", "contrastive towers: features gathered with gradients, DDP", "none"), 6, 2, 4),
+    "hier": (more("jobs-further.py", "hier", "local steps averaged in pairs, fours and all", "nemo"), 4, 5, 1),
+    "gossip": (more("jobs-further.py", "gossip", "parameters averaged with one other rank, another one each iteration", "jsonl"), 1, 6, 3),
+    "pserver": (more("jobs-further.py", "pserver", "gradients reduced to a layer's keeper, which broadcasts the parameters", "plain"), 5, 3, 7),
+    "distill": (more("jobs-further.py", "distill", "4 teachers send to 4 students, groups of their own", "tqdm"), 2, 1, 6),
+    "actor": (more("jobs-further.py", "actor", "4 actors and their 4 critics, groups of their own", "mosaic"), 6, 0, 5),
+}
+FAMILIES.update({name: keys for name, (keys, *_) in MORE.items()})
 QUICK = {"env": {"TORCH_NCCL_ENABLE_TIMING": "0"}, "note": "recorder without timing"}
 
 # In good health.
@@ -246,3 +286,10 @@ add("cp-nan3", "cp", "nan:3:9:1")
 add("zb-kill2", "zb", "kill:2:9:1", apart=True, no_dump=2, log="plain", note="every rank started by itself, nobody ends the others")
 add("fsdp1-raise4", "fsdp1", "raise:4:9:1", apart=True, no_dump=4, note="every rank started by itself, nobody ends the others")
 add("accum-oom7", "accum", "oom:7:9:1", apart=True, no_dump=7, log="plain", note="every rank started by itself, nobody ends the others")
+
+# The families of jobs-more.py and jobs-further.py; record-list.py has all four of a family from one job.
+for name, (_, gpu, loader, cpu) in MORE.items():
+    add(f"{name}-none", name)
+    slow(f"{name}-slow{gpu}", name, "compute", gpu, "80%")
+    slow(f"{name}-data{loader}", name, "data", loader, "60%")
+    slow(f"{name}-cpu{cpu}", name, "cpu", cpu, "70%")

@@ -5,9 +5,11 @@ record.py WORK PACKS [--budget SECONDS] [--trees DIR] [--afresh] NAME...     (a 
 Each run has an MPS daemon, a torchrun and a time limit of its own. A run that stands still is dumped and ended. PACKS gets
 a few tar files of recordings, rewritten after every run, so nothing is lost when the time is up.
 """
-import argparse, fnmatch, glob, importlib, json, multiprocessing, os, re, runpy, shutil, signal, statistics, subprocess, sys, tarfile, time
+import argparse, fnmatch, glob, json, multiprocessing, os, re, runpy, shutil, signal, statistics, subprocess, sys, tarfile, time
 
 import plan
+from causes import CAUSES
+from preload import preload
 
 ap = argparse.ArgumentParser()
 ap.add_argument("work")
@@ -21,23 +23,6 @@ ap.add_argument("names", nargs="+")
 a = ap.parse_args()
 HERE = os.path.dirname(os.path.abspath(__file__))
 START = time.time()
-
-CAUSES = {  # kind of fault: kind of trouble, cause, other words that are right
-    "compute": ("fail-slow", "gpu-slow", []),
-    "cpu": ("fail-slow", "cpu-stall", []),
-    "data": ("fail-slow", "dataloader", ["cpu-stall"]),
-    "hang": ("hang", "cpu-stall", []),
-    "stop": ("hang", "process-stopped", ["cpu-stall"]),
-    "gpuhang": ("hang", "gpu-hang", ["gpu-error"]),
-    "early": ("hang", "cpu-stall", ["collective-mismatch", "user-program"]),
-    "extra": ("hang", "collective-mismatch", ["user-program"]),
-    "skip": ("hang", "collective-mismatch", ["user-program"]),
-    "raise": ("crash", "user-program", []),
-    "badfile": ("crash", "storage", ["dataloader", "user-program"]),
-    "oom": ("crash", "gpu-memory", []),
-    "kill": ("crash", "process-gone", []),
-    "nan": ("crash", "numerical", ["user-program"]),
-}
 
 
 def pids(folder):
@@ -342,34 +327,6 @@ def record(name, run, port):
         print("   " + "\n   ".join(l[:240] for l in (errors + text.splitlines()[-3:])), flush=True)
     pack()
     return ok
-
-
-def preload():
-    """Imports what the jobs need, except what would start CUDA here: a fork could not use it any more."""
-    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
-
-    def harmless(module):
-        child = os.fork()
-        if child:
-            return os.waitpid(child, 0)[1] == 0
-        try:
-            importlib.import_module(module)
-            import torch
-
-            grandchild = os.fork()
-            if grandchild == 0:
-                os._exit(1 if torch.cuda._is_in_bad_fork() else 0)
-            os._exit(0 if os.waitpid(grandchild, 0)[1] == 0 else 1)
-        except BaseException as e:
-            print(f"   {module}: {e}", flush=True)
-            os._exit(2)
-
-    for module in ("torch", "torch.distributed.run", "torch.distributed.launcher.api", "torch.distributed.fsdp", "torch.distributed.tensor.parallel",
-                   "torch.distributed.pipelining", "torch.distributed.checkpoint"):
-        if harmless(module):
-            importlib.import_module(module)
-        else:
-            print(f"   {module} starts CUDA", flush=True)
 
 
 def main():
