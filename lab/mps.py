@@ -1,5 +1,6 @@
 """A CUDA MPS daemon for one run: several ranks share one GPU, and a rank that dies takes the daemon with it."""
 
+import multiprocessing
 import os
 import shutil
 import signal
@@ -49,3 +50,44 @@ def daemon(wanted):
     finally:
         _stop(folder, env)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+class Shared:
+    """One daemon for jobs side by side, in several processes or threads of one program. A rank that was killed while its kernels
+    ran may have spoilt it: then it is started anew, as soon as no job uses it."""
+
+    def __init__(self, folder):
+        self.at = folder
+        self.wanted = shutil.which(CONTROL) is not None
+        self.users, self.spoilt, self.generation = (multiprocessing.Value("i", n, lock=False) for n in (0, 1, 0))
+        self.free = multiprocessing.Condition()
+
+    def folder(self):
+        return f"{self.at}{self.generation.value}"
+
+    def variables(self):
+        return {"CUDA_MPS_PIPE_DIRECTORY": self.folder(), "CUDA_MPS_LOG_DIRECTORY": self.folder()} if self.wanted else {}
+
+    def enter(self):
+        """Variables for the ranks of one job."""
+        with self.free:
+            while self.spoilt.value and self.users.value > 0:
+                self.free.wait(1)
+            if self.spoilt.value and self.wanted:
+                self.stop()
+                self.generation.value += 1
+                os.makedirs(self.folder(), exist_ok=True)
+                subprocess.run([CONTROL, "-d"], env=dict(os.environ, **self.variables()), timeout=30, check=False, stdin=subprocess.DEVNULL)
+            self.spoilt.value = 0
+            self.users.value += 1
+            return self.variables()
+
+    def leave(self, killed):
+        with self.free:
+            self.users.value -= 1
+            self.spoilt.value |= int(killed)
+            self.free.notify_all()
+
+    def stop(self):
+        if self.wanted and self.generation.value:
+            _stop(self.folder(), dict(os.environ, **self.variables()))

@@ -3,7 +3,7 @@
  *
  *   WIRE_FAULT_PID      file with the pid of the process at the other end
  *   WIRE_FAULT_TRIGGER  the fault is on while this file exists
- *   WIRE_FAULT_HOW      "dead", or "slow=MBPS"
+ *   WIRE_FAULT_HOW      "dead", or "slow=MBPS"; where it is not set, the trigger file says it
  *   WIRE_FAULT_SPARE    a port whose connections stay well (the rendezvous' store)
  *
  * NCCL's socket transport sends with MSG_DONTWAIT and tries again after EAGAIN, Gloo writes to non-blocking sockets: both
@@ -40,13 +40,32 @@ static void nap(void) { nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL); 
 
 /* ---- whether the fault is on: the file is looked for at most every 5 ms */
 
+static _Atomic double bytes_per_ns; /* 0: nothing leaves */
+
+/* Whether it says anything; a file that is being written does not yet. */
+static bool heard(const char *how) {
+  if (how == NULL || how[0] == '\0') return false;
+  atomic_store(&bytes_per_ns, strncmp(how, "slow=", 5) == 0 ? atof(how + 5) * 1e-3 : 0);
+  return true;
+}
+
+static bool told_by(const char *path) {
+  char text[64];
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  ssize_t length = read(fd, text, sizeof text - 1);
+  close(fd);
+  text[length > 0 ? length : 0] = '\0';
+  return heard(text);
+}
+
 static bool triggered(void) {
   static _Atomic uint64_t looked;
   static _Atomic bool on;
   uint64_t now = now_ns(), last = atomic_load(&looked);
   if (now - last >= 5000000u && atomic_compare_exchange_strong(&looked, &last, now)) {
-    const char *path = getenv("WIRE_FAULT_TRIGGER");
-    atomic_store(&on, path != NULL && access(path, F_OK) == 0);
+    const char *path = getenv("WIRE_FAULT_TRIGGER"), *how = getenv("WIRE_FAULT_HOW");
+    atomic_store(&on, path != NULL && (how == NULL ? told_by(path) : access(path, F_OK) == 0 && heard(how)));
   }
   return atomic_load(&on);
 }
@@ -153,9 +172,8 @@ static size_t allowance(size_t wanted) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   static uint64_t filled;
   static double tokens;
-  const char *how = getenv("WIRE_FAULT_HOW");
-  if (how == NULL || strncmp(how, "slow=", 5) != 0) return 0;
-  double rate = atof(how + 5) * 1e-3; /* bytes a nanosecond */
+  double rate = atomic_load(&bytes_per_ns);
+  if (rate <= 0) return 0;
   size_t granted = 0;
   pthread_mutex_lock(&lock);
   uint64_t now = now_ns();

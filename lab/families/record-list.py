@@ -12,7 +12,7 @@ end by themselves; where one had to be killed, the daemon is started anew as soo
 limit, and none is begun that the budget does not allow for. PACKS gets tar files of recordings as they come (seven at most, so
 that a log may lie beside them).
 """
-import argparse, fnmatch, glob, json, lzma, multiprocessing, os, runpy, shutil, signal, statistics, subprocess, sys, tarfile, time, traceback
+import argparse, fnmatch, glob, json, lzma, multiprocessing, os, runpy, shutil, signal, statistics, sys, tarfile, time, traceback
 
 ap = argparse.ArgumentParser()
 ap.add_argument("work")
@@ -28,11 +28,13 @@ ap.add_argument("names", nargs="+")
 a = ap.parse_args()
 os.environ.update(OMP_NUM_THREADS="1", PYTORCH_NVML_BASED_CUDA_CHECK="1", TORCHINDUCTOR_COMPILE_THREADS="1")
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(1, os.path.dirname(HERE))
 import causes
+import mps
 import plan
 from preload import preload
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 START = time.time()
 PAUSE = 14            # iterations between parts: a fault's size is a share of the last twelve
 WARM = 3              # iterations that no part has
@@ -147,49 +149,6 @@ def wait_for(ranks, folder, parts, limit):
             return ended, True
         time.sleep(0.1)
     return ended, failed is not None
-
-
-class Daemon:
-    """The lanes' MPS daemon: started anew after a rank was killed, when nobody uses it."""
-
-    def __init__(self):
-        self.users, self.spoilt, self.generation = (multiprocessing.Value("i", n, lock=False) for n in (0, 1, 0))
-        self.free = multiprocessing.Condition()
-
-    def folder(self):
-        return f"{a.work}/mps{self.generation.value}"
-
-    def variables(self):
-        return {"CUDA_MPS_PIPE_DIRECTORY": self.folder(), "CUDA_MPS_LOG_DIRECTORY": self.folder()} if MPS else {}
-
-    def enter(self):
-        with self.free:
-            while self.spoilt.value and self.users.value > 0:
-                self.free.wait(1)
-            if self.spoilt.value and MPS:
-                self.stop()
-                self.generation.value += 1
-                os.makedirs(self.folder(), exist_ok=True)
-                subprocess.run([MPS, "-d"], env=dict(os.environ, **self.variables()), stdin=subprocess.DEVNULL, timeout=30)
-            self.spoilt.value = 0
-            self.users.value += 1
-            return self.variables()
-
-    def leave(self, killed):
-        with self.free:
-            self.users.value -= 1
-            self.spoilt.value |= int(killed)
-            self.free.notify_all()
-
-    def stop(self):
-        if MPS and self.generation.value:
-            try:
-                subprocess.run([MPS], input="quit\n", text=True, env=dict(os.environ, **self.variables()), timeout=10, capture_output=True)
-            except subprocess.TimeoutExpired:
-                say("MPS did not end")
-
-
-MPS = shutil.which("nvidia-cuda-mps-control")
 
 
 def truth(run, part, times, ended):
@@ -336,7 +295,7 @@ def main():
     chosen = list(dict.fromkeys(n for want in a.names for n in plan.MORE if fnmatch.fnmatch(n, want)))
     preload()
     say("loaded")
-    daemon, todo = Daemon(), multiprocessing.Value("i", 0)
+    daemon, todo = mps.Shared(f"{a.work}/mps"), multiprocessing.Value("i", 0)
     lanes = [multiprocessing.get_context("fork").Process(target=lane_of, args=(i, todo, daemon)) for i in range(a.lanes)]
     for one in lanes:
         one.start()

@@ -4,7 +4,10 @@ rank.py [--outside LAYER,LAYER] SCRIPT ARGS...    as ../families/rank.py, with .
 
 A fault is on while $LIVE_FAULTS/<rank> exists. The file says "KIND MILLISECONDS":
   compute  so much more GPU time an iteration      spike  the same, in one iteration of eight
-  data     the loader waits                        gpu    one kernel of that length, once for each time the file is made
+  data     the loader waits                        cpu    Python that holds the interpreter, spread over the layers' calls
+  gpu      one kernel of that length, once for each time the file is made
+Rank 0 keeps $JOB_OUT/iterations.json: how many there were, how many milliseconds the last took. While $LIVE_FAULTS/stop exists the
+ranks end by themselves, all after the same iteration and with nothing left on the GPU.
 """
 import os, signal, sys
 
@@ -13,9 +16,10 @@ FAMILIES = os.path.join(os.path.dirname(HERE), "families")
 rank = os.environ["RANK"]
 os.environ.update(NCCL_HOSTID=f"node-{int(rank):03d}", LOCAL_RANK="0", LOCAL_WORLD_SIZE="1", GROUP_RANK=rank,
                   GROUP_WORLD_SIZE=os.environ["WORLD_SIZE"], NODE_RANK=rank)
-sys.path.insert(0, FAMILIES)
+sys.path[:0] = [FAMILIES, HERE]
 import ctypes, runpy, time
 
+import ending
 import faults
 
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: no rank outlives its launcher
@@ -44,6 +48,8 @@ def amount(kind):
     on, ms = state["kind"], state["ms"]
     if kind == "data":
         return ms if on == "data" else 0.0
+    if kind == "cpu":
+        return ms / max(1, faults._per_step["forward"]) if on == "cpu" else 0.0
     if kind != "compute":
         return 0.0
     if on == "gpu" and state["made"] != state["done"]:
@@ -54,7 +60,23 @@ def amount(kind):
     return 0.0
 
 
+def settle():
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+plain_end = faults.end
+
+
+def end():
+    plain_end()
+    ending.after(faults.step, faults.times, settle)
+
+
 faults.amount = amount
+faults.end = end
 faults.due = lambda kind: False
 faults.save_times = lambda: None
 args = sys.argv[1:]
