@@ -129,7 +129,7 @@ class Block(nn.Module):
 
 
 def attention(q, k, v, causal):
-    heads = lambda y: y.view(y.shape[0], y.shape[1], -1, 32).transpose(1, 2)
+    heads = lambda y: y.view(y.shape[0], y.shape[1], -1, min(32, y.shape[2])).transpose(1, 2)
     y = F.scaled_dot_product_attention(heads(q), heads(k), heads(v), is_causal=causal)
     return y.transpose(1, 2).reshape(q.shape)
 
