@@ -1,6 +1,7 @@
 """What an answer is worth: right, open (the right ranks, the true cause as one of two), wrong, or nobody named."""
 
 SURE = 0.8
+ORDER = ("unnamed", "right", "open", "wrong")      # the worst last
 
 
 def answer_of(incident):

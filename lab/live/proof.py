@@ -18,7 +18,7 @@ sys.path[:0] = [LAB, os.path.join(LAB, "families")]
 import mps
 import plan
 import wires
-from outcome import accused_for_nothing, answer_of, last_line, outcome_of
+from outcome import ORDER, accused_for_nothing, answer_of, last_line, outcome_of
 
 JAX = dict(framework="JAX", layout="data parallel, one jitted step", script=["{live}/jaxjob.py"])
 FAMILIES = dict(plan.FAMILIES, jax=JAX)
@@ -233,20 +233,23 @@ def inject(fault, pids, results, mine):
     while time.time() - onset < most and left() > SPARE_S:
         time.sleep(0.25)
         now = time.time() - onset
+        said = []
         for one in incidents():
             if one["id"] in before and (one["revision"] == before[one["id"]] or one["state"] == "resolved"):
                 continue
             mine.add(one["id"])
             if row["detectedS"] is None:
                 row.update(detectedS=round(now, 1), outcome="unnamed")
-            answer = answer_of(one)
-            if not answer or one["state"] == "resolved":
-                continue
-            named.add(one["id"])
+            if answer_of(one) and one["state"] != "resolved":
+                named.add(one["id"])
+                said.append(one)
+        if said:
+            # Whoever is accused beside the culprit counts; a verdict that was taken back does not.
+            one = max(said, key=lambda each: ORDER.index(outcome_of(each, truth)))
             row["causeS"] = row["causeS"] or round(now, 1)
-            row.update(answer=answer, summary=one["summary"], kind=one["kind"], outcome=outcome_of(one, truth), incident=one["id"],
+            row.update(answer=answer_of(one), summary=one["summary"], kind=one["kind"], outcome=outcome_of(one, truth), incident=one["id"],
                        confidence=one["verdict"].get("confidence"))
-            if row["outcome"] in ("right", "open"):
+            if row["outcome"] != "wrong":
                 row["rightS"] = row["rightS"] or round(now, 1)
             seen = seen or now
         # A later look may correct the first.
