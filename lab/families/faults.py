@@ -76,7 +76,7 @@ def last_step(steps):
 
 
 def spin(ms):
-    if ms > 0 and torch.cuda.is_available():
+    if ms > 0 and torch.cuda.is_initialized():
         torch.cuda._sleep(int(CYCLES_PER_MS * ms))
     elif ms > 0:      # a rehearsal without a GPU
         time.sleep(ms / 1e3)

@@ -19,8 +19,8 @@ ap.add_argument("work")
 ap.add_argument("packs")
 ap.add_argument("--lanes", type=int, default=2)
 ap.add_argument("--budget", type=float, default=540)
-ap.add_argument("--length", type=int, default=20, help="iterations before a fault, and with it")
-ap.add_argument("--limit", type=float, default=75, help="seconds of a job")
+ap.add_argument("--length", type=int, default=20, help="iterations before a fault, and with it; at least 12, of which its size is a share")
+ap.add_argument("--limit", type=float, default=110, help="seconds of a job")
 ap.add_argument("--ranks", type=int, default=8)
 ap.add_argument("--port", type=int, default=21000)
 ap.add_argument("--small", action="store_true", help="tiny models: for rehearsals without a GPU")
@@ -36,7 +36,7 @@ import plan
 from preload import preload
 
 START = time.time()
-PAUSE = 14            # iterations between parts: a fault's size is a share of the last twelve
+PAUSE = 4             # iterations between parts: whoever was behind has caught up
 WARM = 3              # iterations that no part has
 LEAST_S = 40          # nobody begins a job with less time left
 BUFFER = 4000         # collectives in a recorder

@@ -80,7 +80,7 @@ if a.hangs:
 # Of an iteration's own time, by how much a fault lengthens it on its rank.
 SHARES = {"slow": 0.8, "spike": 2.0, "data": 0.2 if a.job == "meg" else 0.6, "cpu": 0.7}
 # A wire that carries less than the job sends through it now: by so much less.
-WIRE_SHARE = 1.2
+WIRE_SHARE = 1.6
 
 
 def say(*words):
