@@ -348,6 +348,40 @@ export interface RankedDevice {
   readonly irregularities: number;
 }
 
+/** What the judge of slowness weighed for whom it names: the figures behind its sentence. */
+export interface Judged {
+  /** Of this hypothesis among all of them: healthy, other ranks, other wires. */
+  readonly probability: number;
+  /** Milliseconds of an iteration: of healthy ones (null: slow as far as the record goes back), and of slow ones. */
+  readonly healthyMs: number | null;
+  readonly slowMs: number;
+  readonly compared: Compared;
+}
+
+/** Who was compared with whom. Pairs of figures are milliseconds an iteration: before (null: not on record) and since. */
+export interface Compared {
+  /** Words for the group whose members were compared: "DATA_PARALLEL_1", "all ranks". */
+  readonly group: string;
+  readonly iterations: number;
+  /** How much less than its peers the suspect waits, and what such a lead is by chance here. */
+  readonly leadMs: readonly [number | null, number];
+  readonly chanceMs: number;
+  /** The suspects first, then their peers; a few dozen. */
+  readonly ranks: readonly {
+    readonly rank: Rank;
+    /** Inside operators: communicating, or waiting for others. */
+    readonly insideMs: readonly [number | null, number];
+    /** Outside operators: its own work. */
+    readonly ownMs: readonly [number | null, number];
+  }[];
+  /** For a link or NIC: it first, then wires that carry the same; the least that communication over them takes. */
+  readonly wires?: readonly {
+    readonly name: string;
+    readonly ranks: readonly Rank[];
+    readonly leastMs: readonly [number | null, number];
+  }[];
+}
+
 /** A rank that keeps the others waiting. */
 export interface SlowRank extends SlowTimes, DeviceRanking {
   readonly fact: "slow-rank";
@@ -358,6 +392,7 @@ export interface SlowRank extends SlowTimes, DeviceRanking {
   /** Outside communication and until calls were issued: before, and now. */
   readonly ownMs?: readonly number[];
   readonly issueMs?: readonly number[];
+  readonly judged?: Judged;
 }
 
 /** A link, NIC or switch over which communication became slow. */
@@ -368,6 +403,7 @@ export interface SlowDevice extends SlowTimes, DeviceRanking {
   readonly device: string;
   readonly explains: number;
   readonly contradicts: number;
+  readonly judged?: Judged;
 }
 
 /** Slow iterations taken one by one speak for another device. */
