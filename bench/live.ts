@@ -38,9 +38,9 @@ const healthyIterations = Number(flags.healthy);
 const seed = Number(flags.seed);
 const shape = { gpus, agents, seed };
 
-/** Bytes of an operator in a log (methods/localize/progressive/source.ts). */
+/** Bytes of an operator in a log. */
 const OPERATOR_BYTES = 40;
-/** The fewest that a search compares: 16 healthy ones and the first three slow ones (service/job-run.ts). */
+/** Iterations whose operators would have to be read to compare all ranks: 16 healthy ones and three slow ones. */
 const COMPARED_ITERATIONS = 19;
 const FAULT_ITERATIONS = 10;
 /** Healthy ones between two faults. */

@@ -113,9 +113,10 @@ function printAll(): void {
   const tallies = talliesOf(examined);
   const claims = examined.map(({ verdict, judged }) => ({
     confidence: verdict.confidence,
-    right: judged.right,
+    // Open causes: what is claimed is that one of the two is true.
+    right: judged.right || judged.open,
   }));
-  const wrong = examined.filter(({ judged }) => !judged.right);
+  const wrong = examined.filter(({ judged }) => !judged.right && !judged.open);
   const wrongParts = parts.filter(({ judged }) => judged === "wrong");
   const aims = aimsOf(tallies, parts, unread);
   const sections = [

@@ -107,7 +107,13 @@ describe("a verdict on a recording", () => {
 
   it("may have the right rank and the wrong cause", () => {
     const judged = judge(answer("fail-slow", { ranks: [5], cause: "dataloader" }), slow);
-    expect(judged).toEqual({ kind: true, ranks: true, suspects: true, right: false });
+    expect(judged).toEqual({ kind: true, ranks: true, suspects: true, right: false, open: false });
+  });
+
+  it("may leave the cause open: the right rank, and its GPU or its CPU", () => {
+    const of = (cause: "gpu-slow" | "cpu-stall") => ({ ranks: [5], cause });
+    const judged = judge(answer("fail-slow", of("cpu-stall"), of("gpu-slow")), slow);
+    expect(judged).toMatchObject({ suspects: true, right: false, open: true });
   });
 
   it("is wrong where an innocent is blamed beside the guilty", () => {

@@ -60,7 +60,7 @@ const forest = (part: Part, row: string): string => {
 const HOLMES: Chapter = {
   title: "Holmes: which device makes it slow",
   about:
-    "Jobs of thousands of GPUs with one slow GPU, CPU, NIC, link or leaf switch; who is it? “Ours” is `methods/localize`; “as published” is our reading of the paper's algorithm 1 with its forest or with the 3-sigma rule, on the same simulated jobs.",
+    "Jobs of thousands of GPUs with one slow GPU, CPU, NIC, link or leaf switch; who is it? “Ours” is `methods/slow`; “as published” is our reading of the paper's algorithm 1 with its forest or with the 3-sigma rule, on the same simulated jobs.",
   paper: {
     cited:
       "Holmes: Localizing Irregularities in LLM Training with Mega-scale GPU Clusters, NSDI 2025",
@@ -79,7 +79,7 @@ const HOLMES: Chapter = {
       {
         at: "Figure 16a",
         shows: "time to detect abnormal operators in one GPU's log: 111.7 to 375.7 ms",
-        why: "not needed: the accounting has no classifier. `node --import tsx bench/holmes.mjs` times ours (10,000 operators, 100 iterations); it is no part of this document",
+        why: "not needed: the judge has no classifier. `node --import tsx bench/holmes.mjs` times ours (10,000 operators, 100 iterations); it is no part of this document",
       },
       {
         at: "Figures 17 and 27",
@@ -185,7 +185,7 @@ const HOLMES: Chapter = {
     },
     {
       at: "Figure 16b, §5.2",
-      shows: "share of the logs that progressive fetching reads",
+      shows: "share of the logs that is read to name the device",
       published: "0.84 of 24.36 GB (3.4 %)",
       script: "localize/run.ts",
       under: "2,048 GPUs",
@@ -232,22 +232,15 @@ const HOLMES: Chapter = {
       script: "localize/tables.ts",
       under: "Prior and decay",
       ours: (part) =>
-        `as published, first two: prior ${part.cell("prior, decay", "first two")}, plain sum ${part.cell("plain sum, decay", "first two")}; ours does not accumulate`,
+        `as published, first two: prior ${part.cell("prior, decay", "first two")}, plain sum ${part.cell("plain sum, decay", "first two")}; ours has a posterior of its own`,
       count: sizes,
     },
   ],
   peers: [
-    "ByteDance's what-if analysis (OSDI 2025) published its figures for its trace ST: ours are beside them under “What if nobody were slow”.",
     "PipeMorph's runs (NSDI 2026) are in “When did it become slow”.",
     "NVIDIA's resiliency extension scores ranks and leaves NCCL kernels out; HTA always names the two latest ranks; neither publishes an accuracy.",
   ],
-  scripts: [
-    "localize/run.ts",
-    "localize/tables.ts",
-    "localize/files.ts",
-    "holmes/detect.ts",
-    "what-if.ts",
-  ],
+  scripts: ["localize/run.ts", "localize/tables.ts", "localize/files.ts", "holmes/detect.ts"],
 };
 
 const probing = (at: string, under: string, published: string): Row => ({

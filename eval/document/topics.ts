@@ -77,7 +77,6 @@ export const TOPICS = {
       quick: ["--jobs", "30", "--held-jobs", "20", "--test-jobs", "24", "--drift-jobs", "0"],
       seeds: "from 1,000,000 (learnt from), 2,000,000 (cuts chosen), 3,000,000 (tested)",
     },
-    { script: "what-if.ts", title: "What if nobody were slow", quick: null },
   ],
   logs: [{ script: "logs/run.ts", title: "What the logs say", quick: QUICK }],
   machines: [
@@ -146,6 +145,13 @@ export const ON_REQUEST: Readonly<Record<string, readonly Evaluation[]>> = {
   ],
   "live-recorded": [
     { script: "live/recorded.ts", title: "The live service beside recorded jobs", quick: [] },
+  ],
+  "live-shares": [
+    {
+      script: "live/shares.ts",
+      title: "The judge of running jobs, without the service",
+      quick: [],
+    },
   ],
   fit: [
     { script: "joint/fit.ts", title: "What a method's word is worth", quick: [], isWriter: true },

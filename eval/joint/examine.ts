@@ -58,7 +58,7 @@ export interface Row {
     >[];
   };
   readonly score: Score;
-  /** Of the first suspect, before it is calibrated; null where nobody is accused. */
+  /** Of the first suspect, before it is calibrated; null where nobody is accused, or the judge of slowness decides. */
   readonly probability: number | null;
   /** What each method alone would have answered. */
   readonly alone: Readonly<Record<string, Score>>;
@@ -225,5 +225,5 @@ function probabilityOf(job: Job, findings: readonly Finding[], verdict: Verdict)
       (id) => evidence.includes(id) && ranks.every((rank) => first.ranks.includes(rank)),
     ),
   );
-  return lead ? posteriorOf(lead, all).probability : null;
+  return lead && !lead.isJudged ? posteriorOf(lead, all).probability : null;
 }

@@ -50,7 +50,12 @@ if (values.rows !== undefined) {
   for (const { accusations } of rowsOf(values.rows))
     // Who it is; what ails it another method may know better.
     for (const { method, weight, component } of accusations)
-      byMethod.set(method, [...(byMethod.get(method) ?? []), { stated: weight, right: component }]);
+      // The judge of slowness states probabilities, which recordings calibrate.
+      if (method !== "slow/judge")
+        byMethod.set(method, [
+          ...(byMethod.get(method) ?? []),
+          { stated: weight, right: component },
+        ]);
   const curves: string[] = [];
   console.log("| method | accusations | right | mean weight | at 0.5 | at 0.7 | at 0.9 |");
   console.log("|---|---|---|---|---|---|---|");

@@ -10,7 +10,9 @@ import type { ClusterSpec } from "../../src/simulate/cluster/spec.ts";
 import { memoryOutput } from "../../test/support/simulate/memory-output.ts";
 import { runSimulation } from "../../src/simulate/run.ts";
 import { diagnoseFiles } from "../../test/support/in-memory.ts";
-import type { Verdict } from "../../src/model/verdict.ts";
+import { groupBy } from "../../src/base/group-by.ts";
+import type { Suspect, Verdict } from "../../src/model/verdict.ts";
+import { SURE } from "../recordings/tally.ts";
 import { drawFileCase, FILE_KINDS, type FileCase } from "./file-cases.ts";
 
 const { values } = parseArgs({
@@ -32,6 +34,9 @@ interface Count {
   none: number;
   wrong: number;
   within: number;
+  /** With exact suspects and the true cause as one of two that the answer leaves open. */
+  open: number;
+  sureAndWrong: number;
 }
 const decidable = new Map<string, Count>();
 const faint = new Map<string, Count>();
@@ -48,13 +53,30 @@ for (const seed of seeds) {
   const verdict = await diagnoseFiles([...output.bytes].map(([name, bytes]) => ({ name, bytes })));
   const growth = one.fault === "" ? 1 : growthOf(one);
   const table = growth >= DECIDABLE ? decidable : faint;
-  const count = table.get(one.kind) ?? { all: 0, exact: 0, cause: 0, none: 0, wrong: 0, within: 0 };
+  const count = table.get(one.kind) ?? {
+    all: 0,
+    exact: 0,
+    cause: 0,
+    none: 0,
+    wrong: 0,
+    within: 0,
+    open: 0,
+    sureAndWrong: 0,
+  };
   table.set(one.kind, count);
   count.all++;
   const blamed = [...new Set(verdict.suspects.flatMap(({ ranks }) => ranks))].sort((a, b) => a - b);
   const exact = blamed.join() === one.ranks.join();
   if (exact) count.exact++;
-  if (exact && verdict.suspects.every(({ cause }) => one.causes.includes(cause))) count.cause++;
+  const isTrue = ({ cause }: Suspect): boolean => one.causes.includes(cause);
+  const isRight = exact && verdict.suspects.every(isTrue);
+  const pairs = [...groupBy(verdict.suspects, ({ ranks }) => ranks.join()).values()];
+  const isOpen = exact && !isRight && pairs.every((own) => own.some(isTrue));
+  // Who says nothing of a faint fault says nothing false.
+  const isSilent = growth < DECIDABLE && blamed.length === 0;
+  if (isRight) count.cause++;
+  if (isOpen) count.open++;
+  if (!isRight && !isOpen && !isSilent && verdict.confidence >= SURE) count.sureAndWrong++;
   if (!exact && one.ranks.length > 0 && one.ranks.every((rank) => blamed.includes(rank)))
     count.within++;
   if (blamed.length === 0) count.none++;
@@ -67,6 +89,8 @@ print(
   decidable,
 );
 print("fainter ones", faint);
+sumUp("all that can be decided", decidable);
+sumUp("fainter ones", faint);
 
 function growthOf({ spec }: FileCase): number {
   const since = spec.faults[0]!.from;
@@ -101,4 +125,20 @@ function print(title: string, table: ReadonlyMap<string, Count>): void {
       console.log(`| ${kind} | ${all} | ${exact} | ${cause} | ${within} | ${none} | ${wrong} |`);
     }
   }
+}
+
+/** "right" is exact suspects with the true cause; of fainter faults, who names nobody is among the wrong ones, and never sure. */
+function sumUp(title: string, table: ReadonlyMap<string, Count>): void {
+  const sum = (of: (count: Count) => number): number =>
+    [...table.values()].reduce((total, count) => total + of(count), 0);
+  const [all, right, open] = [
+    sum((one) => one.all),
+    sum((one) => one.cause),
+    sum((one) => one.open),
+  ];
+  const accused = table.get("healthy");
+  const forNothing = accused ? accused.all - accused.none : 0;
+  console.log(
+    `\n${title}: right ${right} of ${all}, open ${open}, wrong ${all - right - open}, sure and wrong ${sum((one) => one.sureAndWrong)}, accused for nothing ${forNothing}`,
+  );
 }

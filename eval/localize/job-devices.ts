@@ -1,9 +1,5 @@
 /** The devices of a kept job, with its topology known. */
-import {
-  devicesOf,
-  type Device,
-  type Devices,
-} from "../../src/methods/localize/attribution/devices.ts";
+import { devicesOf, type Device, type Devices } from "./attribution/devices.ts";
 import type { KeptJob } from "./kept-job.ts";
 
 const devicesByJob = new WeakMap<KeptJob, Devices>();

@@ -1,36 +1,69 @@
-/** The progressive search on a kept job. */
-import { searchProgressively } from "../../src/methods/localize/progressive/progressive.ts";
-import type { Split } from "../../src/methods/localize/progressive/source.ts";
+/** The judge of slowness on a kept job. */
+import { judge, type Hypothesis } from "../../src/methods/slow/posterior.ts";
 import type { Answer } from "./answer.ts";
-import { sourceOf, type KeptJob } from "./kept-job.ts";
-
-export function split(job: KeptJob, normal: readonly number[], slow: readonly number[]): Split {
-  const ms = (numbers: readonly number[]): number[] => numbers.map((n) => job.iterationMs[n - 1]!);
-  return { normal, slow, normalMs: ms(normal), slowMs: ms(slow) };
-}
+import { accountOf } from "./job-account.ts";
+import { operatorsOf, transfersOf, type KeptJob } from "./kept-job.ts";
 
 export interface Ours extends Answer {
-  /** What it would have named had it not to stand out from the normal iterations. */
-  readonly anyway: readonly number[];
-  /** As a share of a normal iteration. */
-  readonly growth: number;
-  readonly hops: number;
+  /** That nobody is slow. */
+  readonly healthy: number;
+  readonly probability: number;
 }
 
-export function ours(job: KeptJob, normal: readonly number[], slow: readonly number[]): Ours {
-  const source = sourceOf(job);
-  const given = split(job, normal, slow);
-  const { culprit, hops } = searchProgressively(source, job.groups, given, job.simulation.topology);
-  const named = culprit?.isSignificant === true;
+/** `numbers`: the iterations to compare, in order; which of them are slow it finds out. */
+export function ours(job: KeptJob, numbers: readonly number[]): Ours {
+  const { topology, spec } = job.simulation;
+  const account = accountOf(job, numbers);
+  const where = account.ranks.map((rank) => ({
+    machine: topology.machineName(topology.machineOf(rank)),
+    leaf: topology.leafName(topology.leafOf(rank)),
+  }));
+  const { healthy, hypotheses } = judge(account, where, 0);
+  const [best] = hypotheses;
+  const isAccused = best !== undefined && best.probability > healthy && best.kind !== "all";
+  if (!isAccused)
+    return { cause: "compute", ranks: [], share: 0, healthy, probability: best?.probability ?? 0 };
+  const isNetwork = best.wire !== null;
+  const groups = isNetwork
+    ? best.wire.wires.map((w) => account.wires[w]!)
+    : job.groups
+        .filter(
+          ({ ranks }) => ranks.length < spec.gpus && best.places.some((p) => ranks.includes(p)),
+        )
+        .map(({ id, ranks }) => ({ group: id, places: ranks }));
   return {
-    cause: culprit?.cause === "network" ? "network" : "compute",
-    ranks: named ? culprit.ranks : [],
-    name: culprit?.device?.name ?? `rank ${culprit?.ranks[0]}`,
-    // Of the logs of the iterations that are compared.
-    share:
-      source.bytes / ((source.totalBytes * (normal.length + slow.length)) / job.iterationMs.length),
-    anyway: culprit?.ranks ?? [],
-    growth: (culprit?.growthMs ?? 0) / given.normalMs[0]!,
-    hops,
+    cause: isNetwork ? "network" : "compute",
+    ranks: best.places,
+    name: nameOf(best),
+    share: shareOf(job, groups),
+    healthy,
+    probability: best.probability,
   };
+}
+
+/** As cases.ts names what it breaks. */
+function nameOf({ device, places, kind }: Hypothesis): string {
+  if (device?.kind === "leaf") return device.name.replace(/^leaf/, "leaf ");
+  if (device?.kind === "nic") return `nic of rank ${places[0]}`;
+  if (device?.kind === "link" || (kind === "wire" && places.length === 2))
+    return `link ${places.join("–")}`;
+  if (device) return `${device.kind} ${device.name}`;
+  return `${kind === "wire" ? "group of ranks" : "rank"} ${places.join(", ")}`;
+}
+
+/** What single operators of these groups are of all. Two ranks with transfers between them are a group of those. */
+function shareOf(
+  job: KeptJob,
+  groups: readonly { readonly group: number; readonly places: readonly number[] }[],
+): number {
+  const { shown, simulation } = job;
+  const { lanes } = simulation.lanes;
+  let records = 0;
+  for (const { group, places } of groups)
+    for (const rank of places) {
+      const isTransfers = group < 0 || job.groups[group]!.carriesP2p;
+      records += (isTransfers ? transfersOf(job, rank) : operatorsOf(job, rank, group)).length;
+    }
+  const all = shown.reduce((sum, ops) => sum + ops.length * lanes, 0);
+  return records / all;
 }

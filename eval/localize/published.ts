@@ -29,8 +29,8 @@ import {
   type AccumulateOptions,
   type DeviceScore,
   type Irregularity,
-} from "../../src/methods/localize/attribution/accumulate.ts";
-import { irregularityRate } from "../../src/methods/localize/attribution/irregularity-rate.ts";
+} from "./attribution/accumulate.ts";
+import { irregularityRate } from "./attribution/irregularity-rate.ts";
 import type { Answer } from "./answer.ts";
 import { NORMAL, SLOW } from "./cases.ts";
 import { jobDevices } from "./job-devices.ts";

@@ -5,7 +5,7 @@
  */
 import { randomInt, seeded, type Random } from "../../src/base/random.ts";
 import { median } from "../../src/maths/robust.ts";
-import type { Device } from "../../src/methods/localize/attribution/devices.ts";
+import type { Device } from "./attribution/devices.ts";
 import { parseFault } from "../../src/simulate/cluster/fault-spec.ts";
 import { completeSpec, type ClusterSpec } from "../../src/simulate/cluster/spec.ts";
 import { makeTopology } from "../../src/simulate/cluster/topology.ts";
@@ -174,15 +174,12 @@ function oursOn({ shape }: TableCase, job: KeptJob): Answer {
     numbers.filter((n) => n >= from && iterationMs[n - 1]! > (1 + by) * usualMs);
   const calm = numbers.filter((n) => n < from && iterationMs[n - 1]! <= (1 + DECIDABLE) * usualMs);
   const normal = calm.slice(-COMPARED);
-  if (shape === "steady") return ours(job, normal, numbers.slice(from - 1, from - 1 + COMPARED));
+  if (shape === "steady")
+    return ours(job, [...normal, ...numbers.slice(from - 1, from - 1 + COMPARED)]);
   // Of single slow iterations those most like each other: among the longest are hiccups, among the shortest noise.
   const slow = longer(IRREGULAR).length > 0 ? longer(IRREGULAR) : longer(DECIDABLE);
   const levelMs = median(slow.map((n) => iterationMs[n - 1]!));
   const offMs = (n: number): number => Math.abs(iterationMs[n - 1]! - levelMs);
   const alike = slow.sort((a, b) => offMs(a) - offMs(b)).slice(0, COMPARED);
-  return ours(
-    job,
-    normal,
-    alike.sort((a, b) => a - b),
-  );
+  return ours(job, [...normal, ...alike.sort((a, b) => a - b)]);
 }

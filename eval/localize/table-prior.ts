@@ -1,5 +1,5 @@
 /** Holmes figure 26 and appendix D: accumulation with and without the prior of Table 1, with and without decay. */
-import { TABLE_1 } from "../../src/methods/localize/attribution/accumulate.ts";
+import { TABLE_1 } from "./attribution/accumulate.ts";
 import { KINDS } from "./cases.ts";
 import { published } from "./published.ts";
 import { Hits, layoutsOf, markdown, trials, type TableOptions } from "./table-trials.ts";
@@ -12,7 +12,7 @@ const WAYS = [
   { name: "prior of weight 10, decay", accumulate: { prior: TABLE_1, decay: true, alpha: 10 } },
 ];
 
-/** Ours does not accumulate, so it has no column. */
+/** Ours accumulates in a posterior of its own, without these choices, so it has no column. */
 export function priorTable(options: TableOptions): string {
   const rows = WAYS.map((way) => ({
     ...way,

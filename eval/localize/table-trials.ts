@@ -1,5 +1,5 @@
 /** What all tables share: trained forests, runs with what they are searched by, counts in cells. */
-import type { DeviceScore } from "../../src/methods/localize/attribution/accumulate.ts";
+import type { DeviceScore } from "./attribution/accumulate.ts";
 import type { ClusterSpec } from "../../src/simulate/cluster/spec.ts";
 import { forestRule, sigmaRule } from "./published-detector.ts";
 import { trainFor } from "./published-training.ts";

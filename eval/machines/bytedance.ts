@@ -4,14 +4,14 @@
  */
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
-import { stageTimeline } from "../../src/ingest/stage-timeline.ts";
+import { groupBy } from "../../src/base/group-by.ts";
 import { alignFleet } from "../../src/methods/machines/align.ts";
 import { findMachines } from "../../src/methods/machines/find-machines.ts";
 import { runMinder } from "../../src/methods/machines/minder/minder.ts";
 import { shippedModels } from "../../src/methods/machines/minder/models.ts";
 import type { Fleet } from "../../src/model/fleet.ts";
 import type { MetricSamples, MetricSet } from "../../src/model/metrics.ts";
-import type { StageOperations } from "../../src/model/stage-operations.ts";
+import { readTimeline, type Operation } from "./stage-timeline.ts";
 
 /** A recorded step stands for a minute, so that the usual continuity of four minutes is four steps. */
 const STEP_S = 60;
@@ -39,46 +39,38 @@ export interface DurationTable {
 }
 
 export function readDurations(file: string): DurationTable {
-  const sink = stageTimeline.open(file);
-  sink.push(gunzipSync(readFileSync(file)));
-  const [operations] = sink.end().stageOperations ?? [];
-  if (!operations) throw new Error(`${file} holds no operations`);
-  return tableOf(operations);
+  return tableOf(readTimeline(gunzipSync(readFileSync(file)).toString("utf8")));
 }
 
-function tableOf(operations: StageOperations): DurationTable {
-  const { rank, replica, stage, step, kind, kinds, durationMs } = operations;
-  const steps = [...new Set(step)].sort((a, b) => a - b);
-  const placeOf = new Map(steps.map((one, i) => [one, i]));
-  const ranks = [...new Set(rank)].sort((a, b) => a - b);
+function tableOf(operations: readonly Operation[]): DurationTable {
+  const steps = [...new Set(operations.map(({ step }) => step))].sort((a, b) => a - b);
+  const placeOf = new Map(steps.map((step, i) => [step, i]));
+  const byRank = groupBy(operations, ({ rank }) => rank);
+  const ranks = [...byRank.keys()].sort((a, b) => a - b);
   const stageOf = new Map<string, string>();
-  const workers = ranks.map((one) => {
-    const row = rank.indexOf(one);
-    const name = `rank ${one} (replica ${replica[row]}, stage ${stage[row]})`;
-    stageOf.set(name, `stage ${stage[row]}`);
+  const workers = ranks.map((rank) => {
+    const { replica, stage } = byRank.get(rank)![0]!;
+    const name = `rank ${rank} (replica ${replica}, stage ${stage})`;
+    stageOf.set(name, `stage ${stage}`);
     return name;
   });
-  const sums = new Map<string, { sum: Float64Array; count: Float64Array }>();
   const cells = workers.length * steps.length;
-  for (let i = 0; i < step.length; i++) {
-    const name = kinds[kind[i]!]!;
-    const known = sums.get(name) ?? {
-      sum: new Float64Array(cells),
-      count: new Float64Array(cells),
-    };
-    sums.set(name, known);
-    const at = ranks.indexOf(rank[i]!) * steps.length + placeOf.get(step[i]!)!;
-    known.sum[at]! += durationMs[i]!;
-    known.count[at]!++;
+  const durations = new Map<string, Float64Array>();
+  const shares = new Map<string, number>();
+  const wholeMs = operations.reduce((sum, { durationMs }) => sum + durationMs, 0);
+  for (const [kind, alike] of groupBy(operations, (one) => one.kind)) {
+    const [sum, count] = [new Float64Array(cells), new Float64Array(cells)];
+    for (const { rank, step, durationMs } of alike) {
+      const at = ranks.indexOf(rank) * steps.length + placeOf.get(step)!;
+      sum[at]! += durationMs;
+      count[at]!++;
+    }
+    durations.set(
+      kind,
+      sum.map((all, at) => all / count[at]!),
+    );
+    shares.set(kind, alike.reduce((all, { durationMs }) => all + durationMs, 0) / wholeMs);
   }
-  const durations = new Map(
-    [...sums].map(([name, { sum, count }]) => [name, sum.map((all, at) => all / count[at]!)]),
-  );
-  const totals = new Map(
-    [...sums].map(([name, { sum }]) => [name, sum.reduce((all, one) => all + one, 0)]),
-  );
-  const whole = [...totals.values()].reduce((all, one) => all + one, 0);
-  const shares = new Map([...totals].map(([name, total]) => [name, total / whole]));
   return { workers, stageOf, steps: steps.length, durations, shares };
 }
 

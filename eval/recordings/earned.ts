@@ -5,11 +5,13 @@
 import { groupBy } from "../../src/base/group-by.ts";
 import { earned as shipped } from "../../src/verdict/calibration.ts";
 import type { VerdictKind } from "../../src/model/finding.ts";
+import type { MethodId } from "../../src/model/method.ts";
 import { decidedBy, type Examined } from "./examine.ts";
 
 /** Before anything is known: three of four right. Below 0.8, from where on a verdict is acted upon. */
 const BEFORE = { right: 3, of: 4 };
 const MOST_OF_A_FAMILY = 4;
+const JUDGE: MethodId = "slow/judge";
 
 export const UNPROVEN = BEFORE.right / BEFORE.of;
 
@@ -22,9 +24,12 @@ export interface Case {
   readonly right: boolean;
 }
 
-/** Verdicts without a suspect claim little, that of a healthy job apart: they are left as they are. */
+/**
+ * Verdicts without a suspect claim little, that of a healthy job apart; and what the judge of slowness says has a map of its own:
+ * they are left as they are.
+ */
 export function isEarned({ kind, method }: Pick<Case, "kind" | "method">): boolean {
-  return method !== "nobody" || kind === "healthy";
+  return method !== JUDGE && (method !== "nobody" || kind === "healthy");
 }
 
 export function caseOf({ truth, verdict, judged }: Examined): Case {

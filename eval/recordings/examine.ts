@@ -1,6 +1,7 @@
 /** One recording, diagnosed and held against its truth. */
 import type { RankDump } from "../../src/model/job.ts";
 import type { Verdict } from "../../src/model/verdict.ts";
+import { judgedConfidence } from "../../src/verdict/calibration.ts";
 import { diagnose } from "../../src/pipeline/diagnose.ts";
 import { type Judged, type PartJudged, judge, judgePart } from "./judge.ts";
 import { tenLines } from "./ten-lines.ts";
@@ -74,7 +75,15 @@ export async function examineParts({ name, truth, verdict }: Examined): Promise<
 
 export function rowOf({ name, truth, verdict, judged }: Examined | ExaminedPart): string {
   const word =
-    typeof judged === "string" ? judged : judged.right ? "yes" : judged.suspects ? "cause" : "no";
+    typeof judged === "string"
+      ? judged
+      : judged.right
+        ? "yes"
+        : judged.open
+          ? "open"
+          : judged.suspects
+            ? "cause"
+            : "no";
   const cells = [
     name,
     truthWords(truth),
@@ -101,8 +110,10 @@ export function verdictCells({ kind, suspects }: Verdict): [string, string, stri
   return [kind, who, [...new Set(suspects.map(({ cause }) => cause))].join(", ")];
 }
 
-/** Whose word weighed most; "nobody" where nobody is accused. */
-export function decidedBy({ suspects: [first], findings }: Verdict): string {
-  if (!first) return "nobody";
-  return findings.find(({ id }) => id === first.evidence[0])?.method ?? "nobody";
+/** Whose word weighed most; "nobody" where nobody is accused and the judge of slowness does not say that it is nobody. */
+export function decidedBy({ kind, suspects: [first], findings }: Verdict): string {
+  const decided = first
+    ? findings.find(({ id }) => id === first.evidence[0])
+    : findings.find((finding) => kind === "healthy" && judgedConfidence(finding) !== null);
+  return decided?.method ?? "nobody";
 }

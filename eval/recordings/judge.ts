@@ -1,4 +1,5 @@
 /** When is a verdict on a recording right? */
+import { groupBy } from "../../src/base/group-by.ts";
 import type { SuspectType } from "../../src/model/finding.ts";
 import type { Verdict } from "../../src/model/verdict.ts";
 import type { Truth } from "./truth.ts";
@@ -9,6 +10,8 @@ export interface Judged {
   readonly suspects: boolean;
   /** And for each a true cause. */
   readonly right: boolean;
+  /** The guilty ranks, with the true cause as one of two that the answer leaves open. */
+  readonly open: boolean;
   /** Exactly the guilty ranks, whatever the verdict says they did. */
   readonly ranks: boolean;
 }
@@ -35,7 +38,21 @@ export function judge({ kind: said, suspects }: Answer, truth: Truth): Judged {
   );
   // Who is slow the files of some recordings do not tell; then that it is slow is all that can be said.
   const isSaid = suspects.length > 0 || truth.faults.length === 0 || truth.kind === "fail-slow";
-  return { kind, ranks, suspects: kind && ranks, right: kind && ranks && isCause && isSaid };
+  const right = kind && ranks && isCause && isSaid;
+  const isOpen = !right && kind && ranks && isSaid && leavesOpen(suspects, truth);
+  return { kind, ranks, suspects: kind && ranks, right, open: isOpen };
+}
+
+/** Whether suspects come in pairs of the same ranks, and one of each has a true cause (CONTRACT.md). */
+function leavesOpen(suspects: Answer["suspects"], { faults }: Truth): boolean {
+  const pairs = [...groupBy(suspects, ({ ranks }) => ranks.join()).values()];
+  return pairs.every((own) =>
+    own.some(({ cause, ranks }) =>
+      faults.some(
+        (fault) => fault.causes.includes(cause) && fault.ranks.some((rank) => ranks.includes(rank)),
+      ),
+    ),
+  );
 }
 
 /** Part of the files may not tell: "silent" is nobody accused, and nothing false said. */

@@ -41,8 +41,8 @@ export function familyTable({ families, teaching, testing, all }: Tallies): stri
 
 export function totalLines({ teaching, testing, all }: Tallies): string[] {
   return [teaching, testing, all].map(
-    ({ name, right }) =>
-      `- ${name}: ${shareWords(right)} with exact suspects and cause (${intervalWords(right)})`,
+    ({ name, right, open, n, sureAndWrong, accused }) =>
+      `- ${name}: ${shareWords(right)} with exact suspects and cause (${intervalWords(right)}); open ${open.right}, wrong ${n - right.right - open.right}, wrong at 0.8 or above ${sureAndWrong}, healthy accused ${accused.right}`,
   );
 }
 

@@ -13,6 +13,8 @@ export interface Tally {
   readonly kind: Share;
   readonly suspects: Share;
   readonly right: Share;
+  /** The right suspects, their cause as one of two. */
+  readonly open: Share;
   /** Healthy jobs in which somebody or something is accused. */
   readonly accused: Share;
   readonly sureAndWrong: number;
@@ -30,6 +32,7 @@ export function tallyOf(name: string, all: readonly Examined[]): Tally {
     kind: share(all, ({ judged }) => judged.kind),
     suspects: share(all, ({ judged }) => judged.suspects),
     right: share(all, ({ judged }) => judged.right),
+    open: share(all, ({ judged }) => judged.open),
     accused: share(healthy, ({ verdict }) => verdict.suspects.length > 0),
     sureAndWrong: all.filter(isSureAndWrong).length,
     tenLines: share(answered, ({ tenLines }) => tenLines === true),
@@ -63,7 +66,7 @@ export function talliesOf(all: readonly Examined[]): Tallies {
 }
 
 export function isSureAndWrong({ judged, verdict }: Examined | ExaminedPart): boolean {
-  const isWrong = typeof judged === "string" ? judged === "wrong" : !judged.right;
+  const isWrong = typeof judged === "string" ? judged === "wrong" : !judged.right && !judged.open;
   return isWrong && verdict.confidence >= SURE;
 }
 

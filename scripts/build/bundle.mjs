@@ -42,6 +42,7 @@ export async function bundleProgram() {
       "cli/main": `${root}dist/cli/main.js`,
       "api/index": `${root}dist/api/index.js`,
       "ingest/ingest-worker": `${root}dist/ingest/ingest-worker.js`,
+      "live/service/slowdown/judge-worker": `${root}dist/live/service/slowdown/judge-worker.js`,
     },
     platform: "node",
     external: isOutside,

@@ -50,10 +50,14 @@ export async function buildSingle(node, out, postject, maker = node) {
     const modules = `${dist}single/`;
     for (const [from, to] of [
       ["cli/main.js", "main.cjs"],
-      ["ingest/ingest-worker.js", "worker.cjs"],
+      ["ingest/ingest-worker.js", "ingest-worker.cjs"],
+      ["live/service/slowdown/judge-worker.js", "judge-worker.cjs"],
     ])
       await bundleFrom(modules, from, join(folder, to));
-    const assets = { "ingest/ingest-worker.js": join(folder, "worker.cjs") };
+    const assets = {
+      "ingest/ingest-worker.js": join(folder, "ingest-worker.cjs"),
+      "live/service/slowdown/judge-worker.js": join(folder, "judge-worker.cjs"),
+    };
     for (const name of FILES) assets[name] = `${dist}${name}`;
     for (const below of FOLDERS)
       for (const entry of readdirSync(`${dist}${below}`, {

@@ -57,3 +57,10 @@ export function capital(text: string): string {
 export function intermittentWords(slow: number, of: number, ratio: number): string {
   return `slow in ${slow} of the last ${of} iterations, +${(100 * (ratio - 1)).toFixed(0)} % each`;
 }
+
+/** "345 ms", "18.2 ms", "1.60 s". */
+export function durationWords(ms: number): string {
+  if (ms >= 10_000) return `${(ms / 1000).toFixed(1)} s`;
+  if (ms >= 1000) return `${(ms / 1000).toFixed(2)} s`;
+  return `${ms >= 100 ? Math.round(ms) : Number(ms.toPrecision(3))} ms`;
+}

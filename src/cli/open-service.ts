@@ -17,6 +17,7 @@ import { serviceView } from "../live/service/service-view.ts";
 import { SlackApp } from "../live/service/slack/slack-app.ts";
 import { steadyClock } from "../live/service/lease/steady-clock.ts";
 import { Service, type ServiceOptions } from "../live/service/service.ts";
+import { judgeInThread } from "../live/service/slowdown/judge-thread.ts";
 import type { DemoControl, ServiceView } from "../live/service/view.ts";
 import type { AgentBusHandlers } from "../live/wire/transport.ts";
 import { connectNatsBus } from "../live/wire/nats-bus.ts";
@@ -120,6 +121,7 @@ export async function openService(
     machines,
     nowMs,
     newId: randomUUID,
+    judging: judgeInThread(handlers.onTrouble),
     fetch: (url, init) => fetch(url, init),
     environment: io.env,
     log,

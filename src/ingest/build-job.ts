@@ -145,7 +145,6 @@ export function buildJob(given: readonly Reading[], jobFile: JobFile | null): Jo
     strayLogs,
     series: readings.flatMap((reading) => reading.series ?? []),
     operators,
-    stageOperations: readings.flatMap((reading) => reading.stageOperations ?? []),
     kernels: readings
       .flatMap((reading) => reading.kernels ?? [])
       .filter(hasCompute)

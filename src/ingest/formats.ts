@@ -25,8 +25,6 @@ import { pythonStacks } from "./python-stacks.ts";
 import { rankLog, rankLogWith } from "./rank-log.ts";
 import { isAnyText, isReadable } from "./rank-log/sniff.ts";
 import type { Head, Reader } from "./reader.ts";
-import { stageTimeline } from "./stage-timeline.ts";
-import { stagePasses } from "./stage-passes.ts";
 import { torchtitanJsonl } from "./torchtitan-jsonl.ts";
 import { validationReport } from "./validation-report.ts";
 
@@ -38,7 +36,6 @@ const READERS: readonly Reader[] = [
   kineto,
   flightRecorder,
   operatorsFile,
-  stageTimeline,
   ncclInspector,
   ncclRasJson,
   ncclRasText,
@@ -54,7 +51,6 @@ const READERS: readonly Reader[] = [
   openMetrics,
   metricApi,
   metricParquet,
-  stagePasses,
   // Before the other tables: it needs a column for the machine and one for its place, and no time.
   fabricTable,
   iterationTable,

@@ -27,12 +27,11 @@ async function read(): Promise<void> {
   parentPort?.postMessage(files.length - reported);
   const columns = new Set<ArrayBuffer>();
   for (const reading of ingested.readings) {
-    const { dumps = [], operators = [], series = [], stageOperations = [], kernels = [] } = reading;
+    const { dumps = [], operators = [], series = [], kernels = [] } = reading;
     const { probes = [] } = reading;
     const tables = [
       ...[...dumps, ...operators].map(({ ops }) => ops),
       ...series,
-      ...stageOperations,
       ...probes.flatMap(({ calls, connections }) => [calls, connections]),
       ...kernels.flatMap(({ gpu, calls, hostEvents, steps, matrixOps, collectives }) => [
         gpu,

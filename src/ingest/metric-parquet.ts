@@ -1,6 +1,6 @@
 /**
- * Samples of machines as a Parquet file, in the shapes of ./metric-table.ts, or operations of pipeline stages. The format's directory stands at the end
- * of the file, so all of it is held until then; columns are decoded a row group at a time.
+ * Samples of machines as a Parquet file, in the shapes of ./metric-table.ts. The format's directory stands at the end of the file, so all
+ * of it is held until then; columns are decoded a row group at a time.
  */
 import { errorText } from "../base/errors.ts";
 import { count } from "../base/text.ts";
@@ -12,7 +12,6 @@ import { TableSamples } from "./metric-table/table-samples.ts";
 import { secondsOf } from "./metric-table/times.ts";
 import type { Head, Reader } from "./reader.ts";
 import { wholeFile } from "./whole-file.ts";
-import { isStageTable, readStageTable } from "./stage-timeline/stage-parquet.ts";
 
 const FORMAT = "metric-parquet";
 const MAX_BYTES = 2 ** 30;
@@ -49,7 +48,6 @@ class ParquetReading {
 
   #read(parquet: ParquetFile): Reading {
     const names = parquet.columns.map(({ name }) => name);
-    if (isStageTable(names)) return readStageTable(this.#file, parquet);
     const plan = planTable(names, firstRows(parquet, names), this.#file);
     if (plan === null) {
       const some = names.slice(0, NAMED_COLUMNS).join(", ");

@@ -14,14 +14,11 @@ import { pythonTime } from "./host/python-time.ts";
 import { rankOperatorSource } from "./iterations/rank-operators.ts";
 import { slowDown } from "./iterations/slow-down-method.ts";
 import { trackIterations } from "./iterations/track-job.ts";
-import { slowRank } from "./localize/slow-rank-method.ts";
-import { slowLink } from "./localize/slow-link-method.ts";
+import { slowJudge } from "./slow/slow-method.ts";
 import { logCause, withLogReport } from "./logs/log-method.ts";
 import { faultyMachine } from "./machines/machine-method.ts";
-import { slowSwitch } from "./machines/slow-switch.ts";
 import { regression } from "./traces/regression-method.ts";
 import { validationTests } from "./validation/validation-method.ts";
-import { whatIfMethod } from "./localize/what-if-method.ts";
 
 export const METHODS: readonly Method[] = [
   waitGraph,
@@ -34,21 +31,13 @@ export const METHODS: readonly Method[] = [
   firstError,
   slowDown,
   pythonTime,
-  slowRank,
-  whatIfMethod,
-  slowLink,
+  slowJudge,
   validationTests,
   regression,
   faultyMachine,
-  slowSwitch,
   logCause,
 ];
 
-export { liveLocalizer, type LiveInput } from "./localize/live.ts";
-export { timeBreakdowns } from "./localize/time-breakdown.ts";
-export { liveTimeBreakdowns } from "./localize/live-time-breakdown.ts";
-export { RemoteSource, type Want } from "./localize/progressive/remote-source.ts";
-export type { RankIteration } from "./localize/progressive/source.ts";
 export { IterationTracker, type PointShift } from "./iterations/iteration-tracker.ts";
 export { analyseLogs, healthyEvents } from "./logs/analyse-logs.ts";
 export { withLogReport };

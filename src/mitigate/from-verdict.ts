@@ -2,7 +2,7 @@
  * A verdict as a job whose faults can be planned for. Costs that the inputs do not tell are set so that the model gives
  * the times that were seen; what is taken for granted is said.
  */
-import { disagrees, factOf } from "../model/facts.ts";
+import { factOf } from "../model/facts.ts";
 import type { Job } from "../model/job.ts";
 import type { Mitigation, MitigationStep, PlacedJob, SlowLink } from "../model/mitigation.ts";
 import type { Suspect, Verdict } from "../model/verdict.ts";
@@ -56,7 +56,6 @@ export function planForVerdict(
     ...(trouble.isNetwork
       ? [`the congested path is ${USUAL_CONGESTION} times slower (only its cost is known)`]
       : []),
-    ...disagreement(verdict, trouble.isNetwork),
   ];
   const placed = fitted(slotsOf(job, places), places, counted.microBatches, trouble, seen);
   const mayBeUneven = options.mayBeUneven !== false && places.mustBeEven === null;
@@ -224,20 +223,12 @@ function factorFor(seenMs: number, modelMs: (factor: number) => number): number 
 /** A suspect's own time before it became slow, as the evidence says; NaN where it does not. */
 function ownTimeOf({ suspects, findings }: Verdict): number {
   const evidence = new Set(suspects.flatMap((suspect) => suspect.evidence));
+  const blamed = new Set(suspects.flatMap(({ ranks }) => ranks));
   const own = findings
     .filter(({ id }) => evidence.has(id))
-    .map((finding) => factOf(finding, "slow-rank")?.ownMs?.[0] ?? NaN);
-  return own.find((ms) => ms > 0) ?? NaN;
-}
-
-/** What another method books to the network is not taken out of a slow rank's account, but said. */
-function disagreement({ findings }: Verdict, isNetwork: boolean): string[] {
-  const other = findings.find((finding) => disagrees(finding) && growthOf(finding) !== null);
-  if (isNetwork || !other) return [];
-  const ms = Math.round(growthOf(other)!);
-  return [
-    `the suspects cause the whole slowdown, though up to ${ms} ms of it may have another cause (${other.id})`,
-  ];
+    .flatMap((finding) => factOf(finding, "slow-rank")?.judged?.compared.ranks ?? [])
+    .map(({ rank, ownMs: [before] }) => (blamed.has(rank) ? before : null));
+  return own.find((ms) => ms !== null && ms > 0) ?? NaN;
 }
 
 function networkGrowth({ suspects, findings }: Verdict): number {

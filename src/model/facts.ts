@@ -41,8 +41,6 @@ export type Fact =
   | UnevenRanks
   | SlowBeforeStop
   | ShortRecord
-  | SlowLink
-  | ReplayedWhatIf
   | PythonTime
   | TestedSlow
   | TestedDifferent
@@ -51,7 +49,6 @@ export type Fact =
   | OddMachine
   | BrokenMonitoring
   | AlikeMachines
-  | SlowSwitch
   | UnexplainedLines
   | SiteJudged;
 
@@ -356,6 +353,12 @@ export interface Judged {
   readonly healthyMs: number | null;
   readonly slowMs: number;
   readonly compared: Compared;
+  /** What else may be true, the likeliest first: "nobody", "ranks", "machine", "wire", "device", "all" alike, or a rank that was not seen. */
+  readonly rivals?: readonly {
+    readonly what: string;
+    readonly ranks: readonly Rank[];
+    readonly probability: number;
+  }[];
 }
 
 /** Who was compared with whom. Pairs of figures are milliseconds an iteration: before (null: not on record) and since. */
@@ -423,6 +426,8 @@ export interface SlowBeforeStop {
 
 export interface EvenRanks {
   readonly fact: "even-ranks";
+  /** That nobody is slow, among all that the judge of slowness weighed. */
+  readonly probability?: number;
   readonly evenRanks: number;
   readonly comparedIterations: number;
 }
@@ -437,48 +442,6 @@ export interface UnevenRanks {
 export interface ShortRecord {
   readonly fact: "short-record";
   readonly shortRecord: true;
-}
-
-/** A link between stages, by the least gap between their passes. */
-export interface SlowLink {
-  readonly fact: "slow-link";
-  readonly slowDown: false;
-  readonly iteration: number;
-  /** The iteration as the job's log counts; null where it has none. */
-  readonly onset: number | null;
-  readonly until: number | null;
-  readonly delayMs: number;
-  readonly beforeMs: number;
-  readonly directions: unknown;
-  readonly format: string;
-}
-
-/** Iterations replayed with ideal durations. Shares are of what the ideal would save; null: cannot be worked out. */
-export interface ReplayedWhatIf {
-  readonly fact: "replayed-what-if";
-  readonly slowdown: number | null;
-  readonly workerShare: number | null;
-  readonly lastStageShare: number | null;
-  readonly stageShares: readonly (number | null)[];
-  readonly evenMicroBatchesShare: number | null;
-  readonly evenStagesShare: number | null;
-  readonly passCorrelation: number | null;
-  readonly recordedMs: number | null;
-  readonly actualMs: number | null;
-  readonly idealMs: number | null;
-  readonly steps: number;
-  readonly incompleteSteps: number;
-  readonly replicas: number;
-  readonly stages: number;
-  readonly byKind: Readonly<Record<string, number | null>>;
-  readonly byStage: readonly (number | null)[];
-  readonly workers: readonly {
-    readonly rank: Rank;
-    readonly replica: number;
-    readonly stage: number;
-    readonly slowdown: number | null;
-    readonly computeMs: number | null;
-  }[];
 }
 
 /** What Python did instead of training. */
@@ -560,15 +523,6 @@ export interface AlikeMachines {
   readonly machines: number;
   readonly jitters: number;
   readonly allAlike: boolean;
-}
-
-export interface SlowSwitch {
-  readonly fact: "slow-switch";
-  readonly switch: string;
-  readonly since: string;
-  readonly until: null;
-  readonly metrics: readonly string[];
-  readonly ports: number;
 }
 
 /** The fact, if it is one of these kinds. */

@@ -9,7 +9,6 @@ import type { ProbeProcess } from "./probe.ts";
 import type { RankOperatorSource } from "./rank-operators.ts";
 import type { RasReport } from "./ras.ts";
 import type { IterationSeries, TrackedSeries } from "./series.ts";
-import type { StageOperations } from "./stage-operations.ts";
 import type { StackDump } from "./stacks.ts";
 import type { RunProfile } from "./trace-profile.ts";
 import type { ValidationReport } from "./validation.ts";
@@ -84,8 +83,6 @@ export interface Job {
   readonly series: readonly IterationSeries[];
   /** Operators out of other sources than the flight recorder. */
   readonly operators: readonly OperatorLog[];
-  /** Passes of pipeline stages, where a tracer recorded them. */
-  readonly stageOperations: readonly StageOperations[];
   /** Profiler traces, a rank each; a rank may have several, of different steps. */
   readonly kernels?: readonly RankKernels[];
   /** Healthy runs of the same job that its traces are compared with. */

@@ -13,18 +13,15 @@ export const METHOD_IDS = [
   "crash/first-error",
   "iterations/slow-down",
   "host/python-time",
-  "localize/slow-rank",
-  "localize/what-if",
-  "localize/slow-link",
+  "slow/judge",
   "validation/tests",
   "traces/regression",
   "machines/peers",
-  "machines/switch",
   "logs/library",
 ] as const;
 
 /** What the live service finds by itself. */
-const LIVE_IDS = ["iterations/live", "localize/live", "live/processes", "site/judged"] as const;
+const LIVE_IDS = ["iterations/live", "slow/live", "live/processes", "site/judged"] as const;
 
 export type MethodId = (typeof METHOD_IDS)[number] | (typeof LIVE_IDS)[number];
 

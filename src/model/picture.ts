@@ -9,7 +9,6 @@ import type { TimelinePicture } from "./trace-picture.ts";
 export interface IncidentPicture {
   readonly schema: "faultline.picture/1";
   readonly story: Story | null;
-  readonly whatIf: WhatIf | null;
   /** Metrics of suspects' machines beside their peers', those that deviate first. */
   readonly metrics: readonly MachinePicture[];
   /** The suspects' own log lines first, whole; what others say of them after it, counted. */
@@ -22,23 +21,24 @@ export interface IncidentPicture {
   readonly lacks: readonly string[];
 }
 
-/** The way from a rank that waits to the one that all wait for, operator by operator (Holmes §4.2). */
+/**
+ * Of a job that hangs the way from a rank that waits to the one that all wait for, operator by operator (Holmes §4.2); of a slow
+ * one who was compared with whom, and what the one that leads does instead of waiting.
+ */
 export interface Story {
-  /** The iteration of the story; null for a job that hangs. */
-  readonly iteration: number | null;
   /** From the symptom to the culprit; at most 8. */
   readonly hops: readonly StoryHop[];
-  /** One sentence: what the last one does instead of coming. */
+  /** What the last one does instead of coming. */
   readonly ends: string;
 }
 
-/** One operator, and how its members came to it. */
+/** One operator, and how its members came to it; or one share of the time of ranks that were compared. */
 export interface StoryHop {
-  /** "own": no operator but the culprit's time outside of them, beside its peers'. */
-  readonly kind: "collective" | "transfer" | "own";
+  /** inside, own: of an iteration, the time in operators and outside of them; wires: what communication takes at least. */
+  readonly kind: "collective" | "transfer" | "inside" | "own" | "wires";
   /** "all_reduce #241 of DATA_PARALLEL_1" */
   readonly title: string;
-  /** One sentence: who waited, who came last and by how much. */
+  /** Who waited, who did not come; who leads whom by how much. */
   readonly says: string;
   /** The rank whose waiting is looked at here, and the one it leads to; the same where it leads nowhere. */
   readonly from: Rank;
@@ -52,25 +52,22 @@ export interface StoryHop {
 export interface StoryBar {
   readonly rank: Rank;
   readonly machine: string | null;
+  /** Of a wire its name; absent of ranks. */
+  readonly label?: string;
   /**
-   * Milliseconds from coming to the end of the operator, which is the same moment for all: the shortest bar came last.
-   * Of "own": milliseconds outside communication. null where it never arrived, or where nobody knows how long it waits.
+   * Milliseconds that it has waited in the operator; null where it never arrived, or where nobody knows. Of ranks and wires that
+   * were compared: milliseconds of an iteration.
    */
   readonly ms: number | null;
-  /** Of "own": the same before it became slow; else null. */
+  /** Of what was compared: the same before it became slow; else null. */
   readonly beforeMs: number | null;
   /** late: the others wait for it; absent: it never arrived; waits: it only waits. */
   readonly role: "late" | "absent" | "waits";
 }
 
-/** What an iteration takes, took, and would take if a suspect did as its peers do. */
-export interface WhatIf {
-  readonly says: string;
-  readonly bars: readonly {
-    readonly label: string;
-    readonly ms: number;
-    readonly kind: "now" | "before" | "without";
-  }[];
+/** Whether it is an operator, in which ranks wait for each other: else time that was compared. */
+export function isOperator({ kind }: Pick<StoryHop, "kind">): boolean {
+  return kind === "collective" || kind === "transfer";
 }
 
 /** The stack of a suspect's main thread. */

@@ -14,7 +14,6 @@ import type { FlightDump, OperatorLog } from "./operators.ts";
 import type { ProbeProcess } from "./probe.ts";
 import type { RasReport } from "./ras.ts";
 import type { IterationSeries } from "./series.ts";
-import type { StageOperations } from "./stage-operations.ts";
 import type { StackDump } from "./stacks.ts";
 import type { ValidationReport } from "./validation.ts";
 
@@ -44,7 +43,6 @@ export interface Reading {
   readonly rankLogs?: readonly RankLog[];
   readonly series?: readonly IterationSeries[];
   readonly operators?: readonly OperatorLog[];
-  readonly stageOperations?: readonly StageOperations[];
   readonly kernels?: readonly RankKernels[];
   readonly metrics?: MetricSet;
   readonly probes?: readonly ProbeProcess[];

@@ -1,6 +1,5 @@
 import type { Answer } from "./answer.ts";
 import type { Cause, Owner } from "./cause.ts";
-import type { RankedDevice } from "./facts.ts";
 import type { Finding, SuspectType, VerdictKind } from "./finding.ts";
 import type { Rank } from "./ids.ts";
 import type { Mitigation } from "./mitigation.ts";
@@ -61,11 +60,6 @@ export interface Verdict {
   readonly suspects: readonly Suspect[];
   /** Ranks that show symptoms but are not to blame. */
   readonly victims: readonly Rank[];
-  /**
-   * Slow iterations searched one by one: which devices they speak for, the most suspect first (Holmes §4.4). Absent where
-   * that was not possible.
-   */
-  readonly ranking?: { readonly iterations: number; readonly devices: readonly RankedDevice[] };
   readonly owner: Owner | null;
   readonly actions: readonly Action[];
   /** How to live with it until it is fixed; null where nothing can be planned. */

@@ -6,7 +6,7 @@ import { ask } from "./diagnose.ts";
 it("lets others have their turn between two methods: the live service must answer its agents", async () => {
   const turns: string[] = [];
   const methodOf = (name: string): Method => ({
-    id: "localize/slow-rank",
+    id: "slow/judge",
     applies: () => true,
     run() {
       turns.push(name);

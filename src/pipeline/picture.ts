@@ -1,37 +1,20 @@
-/** What an incident is drawn from: a job and its verdict → story, what-if, metrics, log lines, kernels. Never throws. */
+/** What an incident is drawn from: a job and its verdict → story, metrics, log lines, kernels. Never throws. */
 import { errorText } from "../base/errors.ts";
-import { timeBreakdowns } from "../methods/localize/time-breakdown.ts";
 import { judge as judgeTraces } from "../methods/traces/regression-method.ts";
-import { liveTimeBreakdowns } from "../methods/localize/live-time-breakdown.ts";
-import type { SlowIterations } from "../methods/localize/slow-iterations.ts";
 import { profileRun } from "../methods/traces/profile-run.ts";
 import { timelinePicture } from "../methods/traces/pictures/timeline.ts";
 import { machinesOfJob } from "./machines.ts";
-import type { Rank } from "../model/ids.ts";
 import type { Env, Job } from "../model/job.ts";
-import type { LivePoints } from "../model/live-points.ts";
 import type { MachinePicture } from "../model/machine-picture.ts";
-import type { IncidentPicture, LogExcerpt, StackExcerpt, Story, WhatIf } from "../model/picture.ts";
-import type { RankOperators } from "../model/rank-operators.ts";
+import type { IncidentPicture, LogExcerpt, StackExcerpt, Story } from "../model/picture.ts";
 import type { TimelinePicture } from "../model/trace-picture.ts";
 import type { Verdict } from "../model/verdict.ts";
-import { MOST_BARS } from "../verdict/story/fetched-ranks.ts";
 import { hangStory } from "../verdict/story/hang-story.ts";
 import { logExcerpts } from "../verdict/story/log-excerpts.ts";
 import { stackExcerpts } from "../verdict/story/stack-excerpts.ts";
-import type { OwnTime } from "../verdict/story/own-times.ts";
-import { type StoryInput, slowStory } from "../verdict/story/slow-story.ts";
-import { slowSpan } from "../verdict/story/story-iterations.ts";
-import { replayedWhatIf, slowWhatIf } from "../verdict/story/what-if.ts";
+import { slowStory } from "../verdict/story/slow-story.ts";
 
 const MOST_METRICS = 12;
-/** Ranks whose own times are compared for the what-if; the localizer looks at more only to find one. */
-const MOST_COMPARED = 1024;
-/** Ranks whose operators a story may ask agents for, members of one group, and operators of a rank: about a megabyte. */
-const MOST_FETCHED = 320;
-const MOST_MEMBERS = 24;
-const MOST_OPERATORS = 25_000;
-const AT_ONCE = 32;
 
 /** What has been drawn already and need not be worked out again. */
 export interface Drawn {
@@ -59,61 +42,27 @@ export async function pictureOfJob(
     drawn.timeline === undefined ? timelineOf(job) : drawn.timeline,
   );
   env.progress("drawing", 1, 1);
-  const { story, whatIf } = made;
+  const { story } = made;
   const { lacks } = parts;
-  return { schema: SCHEMA, story, whatIf, metrics, logs, stacks, timeline, lacks };
+  return { schema: SCHEMA, story, metrics, logs, stacks, timeline, lacks };
 }
 
 const SCHEMA = "faultline.picture/1";
 
-interface StoryResult {
+interface ToldStory {
   readonly story: Story | null;
-  readonly whatIf: WhatIf | null;
   readonly lacks: readonly string[];
 }
 
-const NO_STORY: StoryResult = { story: null, whatIf: null, lacks: [] };
+const NO_STORY: ToldStory = { story: null, lacks: [] };
 
-async function storyOf(job: Job, verdict: Verdict): Promise<StoryResult> {
-  if (verdict.kind === "hang" || verdict.kind === "crash") {
-    const { story, lacks } = hangStory(job, verdict);
-    // A process that died says more than the ranks that waited for it: no loss where there is no story.
-    return { story, whatIf: null, lacks: verdict.kind === "hang" ? lacks : [] };
-  }
-  const replayed = replayedWhatIf(verdict);
-  if (verdict.kind !== "fail-slow") return { ...NO_STORY, whatIf: replayed };
-  const { rankOperators } = job;
-  const { ranks } = rankOperators;
-  return await slowParts(
-    {
-      job,
-      verdict,
-      span: slowSpan(verdict),
-      ranks,
-      operatorsOf: (wanted) => Promise.resolve(wanted.map((rank) => rankOperators.fetch(rank))),
-      ownTimesOf: (some) => timeBreakdowns(some, job.groups),
-      mostRanks: Infinity,
-      mostMembers: MOST_BARS,
-    },
-    replayed,
-    () =>
-      timeBreakdowns(
-        ranks.slice(0, MOST_COMPARED).flatMap((rank) => rankOperators.fetch(rank) ?? []),
-        job.groups,
-      ),
-  );
-}
-
-async function slowParts(
-  input: StoryInput,
-  replayed: WhatIf | null,
-  ownTimes: () => ReadonlyMap<Rank, OwnTime>,
-): Promise<StoryResult> {
-  const { story, lacks, iterations } = await slowStory(input);
-  if (replayed || !iterations) return { story, whatIf: replayed, lacks };
-  const whatIf = slowWhatIf(input.verdict, iterations, ownTimes());
-  const why = "No what-if: the suspect's cost cannot be separated from the others'.";
-  return { story, whatIf, lacks: whatIf ? lacks : [...lacks, why] };
+function storyOf(job: Job, verdict: Verdict): ToldStory {
+  const { kind } = verdict;
+  if (kind === "fail-slow") return slowStory(job, verdict);
+  if (kind !== "hang" && kind !== "crash") return NO_STORY;
+  const told = hangStory(job, verdict);
+  // A process that died says more than the ranks that waited for it: no loss where there is no story.
+  return kind === "hang" ? told : { ...told, lacks: [] };
 }
 
 /** What the culprit itself left: its stack and its log lines, for a reader who has no picture. */
@@ -137,49 +86,9 @@ export function ownWords(job: Job, verdict: Verdict): OwnWords {
   return { stacks: stackExcerpts(job, verdict), logs };
 }
 
-export interface SlowDownPicture {
-  readonly job: Job;
-  readonly verdict: Verdict;
-  readonly points: LivePoints;
-  readonly slow: SlowIterations;
-  readonly reachable: readonly Rank[];
-  /** null where its agent does not answer. */
-  operatorsOf(this: void, rank: Rank): Promise<RankOperators | null>;
-}
-
-/** Of a running job that became slow: operators come from its agents, as far as the story asks for them. */
-export async function pictureOfSlowDown({
-  job,
-  verdict,
-  points,
-  slow,
-  reachable,
-  operatorsOf,
-}: SlowDownPicture): Promise<IncidentPicture> {
-  const parts = new Parts();
-  const span = { from: slow.from, until: null };
-  const input: StoryInput = {
-    job,
-    verdict,
-    span,
-    ranks: reachable,
-    async operatorsOf(ranks) {
-      const found: (RankOperators | null)[] = [];
-      for (let from = 0; from < ranks.length; from += AT_ONCE)
-        found.push(...(await Promise.all(ranks.slice(from, from + AT_ONCE).map(operatorsOf))));
-      return found.map((one) => (one && one.ops.count <= MOST_OPERATORS ? one : null));
-    },
-    ownTimesOf: (ranks) => timeBreakdowns(ranks, job.groups),
-    mostRanks: MOST_FETCHED,
-    mostMembers: MOST_MEMBERS,
-  };
-  const made = await parts.part("the story", NO_STORY, () =>
-    slowParts(input, null, () => liveTimeBreakdowns(points, slow)),
-  );
-  parts.lack(made.lacks);
-  const { story, whatIf } = made;
-  const { lacks } = parts;
-  return { schema: SCHEMA, story, whatIf, metrics: [], logs: [], timeline: null, lacks };
+/** Of a running job, of which nothing is read but what its verdict says. */
+export function pictureOfSlowDown(job: Job, verdict: Verdict): IncidentPicture {
+  return { schema: SCHEMA, ...storyOf(job, verdict), metrics: [], logs: [], timeline: null };
 }
 
 /** What fails is said; the rest is drawn. */

@@ -2,34 +2,33 @@
 import { cutText, ranges, thousands, capital } from "../base/text.ts";
 import type { Place } from "../model/ids.ts";
 import type { Incident } from "../model/incident.ts";
-import type { IncidentPicture, LogExcerpt, StackExcerpt, StoryHop } from "../model/picture.ts";
+import {
+  type IncidentPicture,
+  type LogExcerpt,
+  type StackExcerpt,
+  type StoryHop,
+} from "../model/picture.ts";
 import type { Action, Suspect, Verdict } from "../model/verdict.ts";
 import { gainOf, gainWords } from "./action-gain.ts";
 import { splitCommands } from "./html/commands.ts";
 import { markdownCode, markdownFence, markdownText } from "./markdown-escape.ts";
 import { stepHead, stepHow, stepWhen, time } from "./mitigation-words.ts";
-import {
-  MOST_CHANGES,
-  MOST_CONFLICTS,
-  rankingWords,
-  sentence,
-  validationWords,
-} from "./reasoning-words.ts";
+import { MOST_CHANGES, MOST_CONFLICTS, sentence, validationWords } from "./reasoning-words.ts";
 import { actionTitle } from "./action-words.ts";
 import { answerWords, stepsOf, sureWords } from "./answer-words.ts";
 import { type EvidenceGroup, evidenceGroups } from "./evidence-groups.ts";
 import { outcomeWords } from "./outcome-words.ts";
 import { causeWords } from "./parts/cause-words.ts";
 import { utcWords } from "./parts/moment.tsx";
+import { barName } from "./parts/story-bars.tsx";
+import { storyTitle } from "./parts/story.tsx";
 import { suspectName } from "./parts/suspects.tsx";
-import { changeWords } from "./parts/what-if.tsx";
 import { ownerWords } from "./owner-words.ts";
 
 /** Trackers refuse more: GitHub 65,536 characters, others 64 KB. */
 export const MOST_BYTES = 60_000;
 const MOST_SENTENCE = 600;
 const MOST_LINE = 300;
-const MOST_DEVICES = 5;
 
 interface IncidentExport {
   /** What the job is called, where there is no incident that says so. */
@@ -57,7 +56,6 @@ export function incidentMarkdown({
     ...logBlocks(shown?.logs ?? []),
     ...reasoningBlocks(verdict),
     ...storyBlocks(shown),
-    ...whatIfBlocks(shown),
     ...listBlock("Evidence", evidenceGroups(verdict).map(evidenceWords), 40),
     ...listBlock("What is missing", [...verdict.missing, ...(shown?.lacks ?? [])].map(said), 30),
     ...listBlock("What would help", verdict.wouldHelp.map(advice), 10),
@@ -149,9 +147,6 @@ function reasoningBlocks(verdict: Verdict): string[] {
       `**${markdownText(who, 120)}**: ${lower(causeWords(cause))}. Less likely: ${sentence(said(why))}`,
   );
   return [
-    ...(verdict.ranking
-      ? [`${markdownText(rankingWords(verdict.ranking, MOST_DEVICES), MOST_SENTENCE)}.`]
-      : []),
     ...listBlock("Other suspects", accused, MOST_CONFLICTS),
     ...listBlock("What would change this", wouldChange.map(advice), MOST_CHANGES),
   ];
@@ -172,21 +167,15 @@ function placeCode({ file, line }: Place): string {
 function storyBlocks(picture: IncidentPicture | null): string[] {
   const story = picture?.story;
   if (!story) return [];
-  const iteration =
-    story.iteration === null
-      ? ""
-      : `Iteration ${story.iteration}, from a waiting rank to the one that all wait for:`;
   const hops = story.hops.map(
     (hop, i) =>
       `${i + 1}. **${markdownText(hop.title, 200)}.** ${said(hop.says)}${hopFigures(hop)}`,
   );
-  return ["## How it spread", iteration, hops.join("\n"), said(story.ends)].filter(
-    (one) => one !== "",
-  );
+  return [`## ${storyTitle(story)}`, hops.join("\n"), said(story.ends)].filter((one) => one !== "");
 }
 
-/** Who came last or never, and how long the others were there before. */
-function hopFigures({ kind, bars }: StoryHop): string {
+/** Who never came, and how long the others have waited; who is slow, and its peers. */
+function hopFigures({ bars }: StoryHop): string {
   const absent = bars.filter(({ role }) => role === "absent").map(({ rank }) => rank);
   const others = bars.flatMap(({ ms, role }) => (ms !== null && role === "waits" ? [ms] : []));
   const late = bars.filter(({ ms, role }) => ms !== null && role === "late");
@@ -197,25 +186,13 @@ function hopFigures({ kind, bars }: StoryHop): string {
       : "",
     ...late
       .slice(0, 3)
-      .map(({ rank, ms, beforeMs }) =>
-        kind === "own"
-          ? `rank ${rank}: ${time(ms!)}${beforeMs === null ? "" : `, before ${time(beforeMs)}`}`
-          : `rank ${rank} arrived ${time(ms!)} before the end`,
+      .map(
+        (bar) =>
+          `${markdownText(barName(bar), 120)}: ${time(bar.ms!)}${bar.beforeMs === null ? "" : `, before ${time(bar.beforeMs)}`}`,
       ),
     middle === undefined || others.length === 0 ? "" : `the others: ${time(middle)}`,
   ].filter((part) => part !== "");
   return parts.length === 0 ? "" : ` (${parts.join("; ")})`;
-}
-
-function whatIfBlocks(picture: IncidentPicture | null): string[] {
-  const whatIf = picture?.whatIf;
-  if (!whatIf) return [];
-  const nowMs = whatIf.bars.find(({ kind }) => kind === "now")?.ms;
-  const rows = whatIf.bars.slice(0, 12).map(({ label, ms, kind }) => {
-    const change = kind === "now" ? "" : changeWords(ms, nowMs);
-    return `- ${markdownText(label, 160)}: ${time(ms)}${change === "" ? "" : ` (${change})`}`;
-  });
-  return ["## What if", said(whatIf.says), rows.join("\n")];
 }
 
 function actionBlocks(incident: Incident | null, verdict: Verdict): string[] {

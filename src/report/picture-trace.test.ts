@@ -32,19 +32,19 @@ test("a process is a rank, named with its machine", () => {
   ]);
 });
 
-test("all members leave an operator at the same moment, and the late one came last", () => {
-  const ends = slices("all_reduce").map(({ ts, dur }) => ts + dur!);
-  expect(ends).toHaveLength(64);
+test("all ranks leave operators at the same moment, and the slow one came last", () => {
+  const inside = slices("time in operators");
+  const ends = inside.map(({ ts, dur }) => ts + dur!);
+  expect(ends).toHaveLength(16);
   for (const end of ends) expect(end).toBeCloseTo(ends[0]!, 2);
-  const last = slices("all_reduce").toSorted((a, b) => b.ts - a.ts)[0]!;
-  expect(last).toMatchObject({ pid: 49, dur: 4_200, args: { role: "late" } });
+  const last = inside.toSorted((a, b) => b.ts - a.ts)[0]!;
+  expect(last).toMatchObject({ pid: 17, dur: 85_000, args: { role: "late" } });
 });
 
-test("the first cause comes first: own time, then the transfer, then what all wait in", () => {
+test("the first cause comes first: own time, then what the others wait in", () => {
   const start = (name: string): number => Math.min(...slices(name).map(({ ts }) => ts));
   expect(start("time outside")).toBe(0);
-  expect(start("time outside")).toBeLessThan(start("transfer"));
-  expect(start("transfer")).toBeLessThan(start("all_reduce"));
+  expect(start("time outside")).toBeLessThan(start("time in operators"));
 });
 
 test("slices of one track never overlap, and tracks have numbers of their own", () => {
@@ -52,7 +52,7 @@ test("slices of one track never overlap, and tracks have numbers of their own", 
     events.filter(({ ph }) => ph === "X"),
     ({ tid }) => tid,
   );
-  expect(byTrack.size).toBeGreaterThan(64);
+  expect(byTrack.size).toBeGreaterThan(2 * 16);
   for (const list of byTrack.values()) {
     expect(new Set(list.map(({ pid }) => pid)).size).toBe(1);
     const sorted = list.toSorted((a, b) => a.ts - b.ts);

@@ -48,20 +48,6 @@ export function sentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
-/** "8 slow iterations, searched one by one: gpu of rank 3 (21 searches), cpu of node000 (1 search)" */
-export function rankingWords(
-  { iterations, devices }: NonNullable<Verdict["ranking"]>,
-  most: number,
-): string {
-  const named = devices
-    .slice(0, most)
-    .map(
-      ({ name, irregularities }) =>
-        `${name} (${irregularities === 1 ? "1 search" : `${irregularities} searches`})`,
-    );
-  return `${count(iterations, "slow iteration")}, searched one by one: ${named.join(", ")}`;
-}
-
 /** "8 ranks after iteration 47 held the job for 0.3 s: transfers between …" */
 export function validationWords({
   ranks,

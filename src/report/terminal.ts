@@ -8,7 +8,6 @@ import type { Action, Suspect, Verdict } from "../model/verdict.ts";
 import { actionHead } from "./action-words.ts";
 import { answerWords, stepsOf } from "./answer-words.ts";
 import { evidenceGroups } from "./evidence-groups.ts";
-import { rankingWords } from "./reasoning-words.ts";
 import { planLines } from "./mitigation-words.ts";
 import { ownerWords } from "./owner-words.ts";
 
@@ -23,9 +22,6 @@ export interface Colours {
 
 const MAX_PROOFS = 6;
 const MAX_OTHERS = 3;
-const MAX_DEVICES = 2;
-/** Devices of which none stands out prove nothing. */
-const CLEAR = 0.5;
 const MAX_MISSING = 4;
 /** Of the culprit's stack and log; the report has all. */
 const MAX_FRAMES = 8;
@@ -91,9 +87,6 @@ export function renderTerminal(
     ...ownWords.stacks.slice(0, 1).flatMap((stack) => stackLines(cleaned(stack), width, colours)),
     ...ownWords.logs.slice(0, 1).flatMap((log) => logLines(cleaned(log), width, colours)),
     ...proofLines(verdict, width, colours),
-    ...(verdict.ranking && (verdict.ranking.devices[0]?.score ?? 0) >= CLEAR
-      ? [`  ${cutText(rankingWords(verdict.ranking, MAX_DEVICES), width - 2)}`]
-      : []),
   ]);
   section("also possible, but less likely", othersLines(verdict, others, width));
   section("missing or odd", [

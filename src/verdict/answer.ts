@@ -1,5 +1,5 @@
 /** The answer in its parts: who, what physically, how much slower, who only waits (model/answer.ts). */
-import { cutText, intermittentWords, rankWords, thousands } from "../base/text.ts";
+import { cutText, durationWords, intermittentWords, rankWords, thousands } from "../base/text.ts";
 import type { Answer } from "../model/answer.ts";
 import { isHealthCounter, type Measured, physicalWords } from "../model/deviation-words.ts";
 import { factOf, slowTimesOf, type RegressedMetric } from "../model/facts.ts";
@@ -39,15 +39,21 @@ export function answerOf(
 ): Answer | null {
   const [first] = suspects;
   if (!first) return null;
-  const seen = seenOf(job, kind, first, findings);
-  const others = suspects.slice(1, MOST_CLAUSES).filter(({ cause }) => cause !== first.cause);
+  const possible = causesOf(first, suspects);
+  const isOpen = possible.length > 1;
+  const seen = isOpen
+    ? openWords(job, kind, possible, findings)
+    : seenOf(job, kind, first, findings);
+  const others = suspects
+    .slice(1, MOST_CLAUSES)
+    .filter((one) => one.cause !== first.cause && !possible.includes(one));
   const alike = suspects.filter(({ cause }) => cause === first.cause);
   const isAlone = alike.length === 1;
   const isCode = isAlone && isOfCode(kind, first, findings);
   const who = isCode
     ? TRAINING_CODE
     : isAlone
-      ? whoWords(job, first, gpuIndex(seen?.device ?? null))
+      ? whoWords(job, isOpen ? ranksOf(first) : first, gpuIndex(seen?.device ?? null))
       : alikeWords(job, alike);
   const what = isAlone && seen !== null ? seen.what : doesWords(job, kind, first, alike, findings);
   const over = overOf(kind, first, findings);
@@ -70,8 +76,35 @@ export function answerOf(
     ...(over === null ? {} : { isOver: true as const }),
     waiting: over === null ? waiting : (waiting?.replace(/only waits?$/, "only waited") ?? null),
     where: isCode ? [`seen on ${rankWords(first.ranks)}`] : isAlone ? whereWords(job, first) : [],
-    device: isAlone && isGpu(first) ? deviceOf(job, first, seen) : null,
+    device: isAlone && !isOpen && isGpu(first) ? deviceOf(job, first, seen) : null,
   };
+}
+
+/** Suspects of the same ranks: causes among which nothing decides. */
+function causesOf(first: Suspect, suspects: readonly Suspect[]): readonly Suspect[] {
+  const ranks = first.ranks.join();
+  return ranks === "" ? [first] : suspects.filter((one) => one.ranks.join() === ranks);
+}
+
+/** Not as the owner of the device that one of the causes means. */
+function ranksOf(suspect: Suspect): Suspect {
+  return suspect.type === "gpu"
+    ? { ...suspect, type: "rank", cause: "unknown" }
+    : { ...suspect, cause: "unknown" };
+}
+
+/** "computes slowly, or is held up by its CPU: 190 ms of its own per iteration, 128 ms before" */
+function openWords(
+  job: Job,
+  kind: VerdictKind,
+  possible: readonly Suspect[],
+  findings: readonly Finding[],
+): Seen {
+  const does = possible.map((one) => doesWords(job, kind, one, [one], findings)).join(", or ");
+  const ids = new Set(possible[0]!.evidence);
+  const own = findings.filter(({ id }) => ids.has(id));
+  const figures = firstOf(own, (finding) => figureWords(finding, possible[0]!, does));
+  return { ...(figures ?? { what: does, device: null }), isFigure: true };
 }
 
 /** What it does to the job. Who reads "slower" asks by how much: also where nobody knows that is said. */
@@ -320,23 +353,16 @@ function stackWords(finding: Finding, { ranks }: Suspect, does: string): string 
   return null;
 }
 
-function figureWords(finding: Finding, { cause }: Suspect, does: string): string | null {
-  const slow = factOf(finding, "slow-rank");
-  // A CPU that is late lets its GPU wait: the rank's own time may be as before.
-  const [issueBefore, issueNow] = (cause === "cpu-stall" && slow?.issueMs) || [];
-  if (issueBefore !== undefined && issueNow !== undefined && issueNow > issueBefore)
-    return `${does}: ${timeWords(issueNow)} until all calls of an iteration are issued, ${timeWords(issueBefore)} before`;
-  const [before, now] = slow?.ownMs ?? [];
-  if (before !== undefined && now !== undefined && before > 0 && now > before)
-    return `${does}: ${timeWords(now)} of its own per iteration, ${timeWords(before)} before`;
+function figureWords(finding: Finding, { cause, ranks }: Suspect, does: string): string | null {
+  const { ranks: compared = [] } = factOf(finding, "slow-rank")?.judged?.compared ?? {};
+  const [before, now] = compared.find(({ rank }) => ranks.includes(rank))?.ownMs ?? [null, 0];
+  if (before !== null && now > before)
+    return `${does}: ${durationWords(now)} of its own per iteration, ${durationWords(before)} before`;
   const tested = factOf(finding, "tested-slow");
   if (tested) return `${does}: ${tested.ratio.toFixed(2)} times slower than its peers when tested`;
   const device = factOf(finding, "slow-device");
   if (device && device.growthMs > 0)
-    return `${does}: communication takes ${timeWords(device.growthMs)} longer per iteration`;
-  const link = factOf(finding, "slow-link");
-  if (link && link.delayMs > 0)
-    return `${does}: a transfer takes ${timeWords(link.beforeMs + link.delayMs)}, ${timeWords(link.beforeMs)} before`;
+    return `${does}: communication takes ${durationWords(device.growthMs)} longer per iteration`;
   const regressed = factOf(finding, "regressed-metric");
   if (regressed?.call !== undefined) {
     const [now, healthy] = regressed.calls ?? [];
@@ -350,7 +376,7 @@ function figureWords(finding: Finding, { cause }: Suspect, does: string): string
   if (cause === "collective-mismatch" && code) return `${does}, at ${cutText(code, MOST_QUOTE)}`;
   const python = factOf(finding, "python-time");
   if (python?.extraMs !== undefined)
-    return `${does}: ${timeWords(python.extraMs)} more per iteration`;
+    return `${does}: ${durationWords(python.extraMs)} more per iteration`;
   return null;
 }
 
@@ -371,15 +397,29 @@ function slowerWords(
   if (kind !== "fail-slow") return null;
   const slow = slowDownOf(findings.filter((finding) => factOf(finding, "slow-down")));
   const fact = slow && factOf(slow, "slow-down");
-  if (!fact) return roseWords(findings, since);
+  if (!fact) return judgedTimes(suspect, findings) ?? roseWords(findings, since);
   // What is slow now and then is said in the effect.
   if (fact.intermittent) return null;
   // What the job takes longer since another time is not, or not all, because of this suspect.
   if (since !== null && Math.abs(since - fact.iteration) > SAME_ONSET) return null;
-  const times = `${fact.ratio.toFixed(2)} times as long`;
   // Durations in no unit: ratios hold, milliseconds do not.
-  if (fact.wastedHours === null) return times;
-  return `${times}: ${timeWords(fact.beforeMs)} → ${timeWords(fact.afterMs)} per iteration`;
+  if (fact.wastedHours === null) return timesWords(fact.ratio);
+  return `${timesWords(fact.ratio)}: ${durationWords(fact.beforeMs)} → ${durationWords(fact.afterMs)} per iteration`;
+}
+
+function timesWords(ratio: number): string {
+  return `${ratio.toFixed(2)} times as long`;
+}
+
+/** Iterations before and since, as the operators that the judge compared show them. */
+function judgedTimes({ evidence }: Suspect, findings: readonly Finding[]): string | null {
+  for (const finding of findings) {
+    const judged = factOf(finding, "slow-rank", "slow-device")?.judged;
+    const { healthyMs = null, slowMs = 0 } = judged ?? {};
+    if (!evidence.includes(finding.id) || healthyMs === null || slowMs <= healthyMs) continue;
+    return `${timesWords(slowMs / healthyMs)}: ${durationWords(healthyMs)} → ${durationWords(slowMs)} per iteration`;
+  }
+  return null;
 }
 
 /** Of iterations too few to be sure that they became slower, which somebody became then. */
@@ -408,7 +448,7 @@ function regressionWords({ stepMs, share }: RegressedMetric): string {
   const percentage = `${(100 * share).toFixed(1)} % of the step`;
   if (stepMs === undefined) return `longer: ${percentage} more than when healthy`;
   const [now, healthy] = stepMs;
-  const figures = `${timeWords(healthy)} → ${timeWords(now)} per step`;
+  const figures = `${durationWords(healthy)} → ${durationWords(now)} per step`;
   if (now <= healthy)
     return `no longer than the baseline (${figures}), with ${percentage} lost to this`;
   // What the call itself takes; what the GPU does late because of it is in other kernels' time.
@@ -416,7 +456,7 @@ function regressionWords({ stepMs, share }: RegressedMetric): string {
   const moreMs = now - healthy;
   const part =
     own < MOST_OF * moreMs
-      ? `; this itself takes ${timeWords(own)} of the ${timeWords(moreMs)}, the rest is not explained by it`
+      ? `; this itself takes ${durationWords(own)} of the ${durationWords(moreMs)}, the rest is not explained by it`
       : "";
   return `${(now / healthy).toFixed(2)} times as long as the baseline: ${figures}${part}`;
 }
@@ -452,11 +492,4 @@ function slowBeforeWords(suspects: readonly Suspect[], findings: readonly Findin
 
 function tidy(value: number): string {
   return Number.isInteger(value) ? String(value) : value.toFixed(1);
-}
-
-/** "345 ms", "18.2 ms", "1.60 s". */
-function timeWords(ms: number): string {
-  if (ms >= 10_000) return `${(ms / 1000).toFixed(1)} s`;
-  if (ms >= 1000) return `${(ms / 1000).toFixed(2)} s`;
-  return `${ms >= 100 ? Math.round(ms) : Number(ms.toPrecision(3))} ms`;
 }

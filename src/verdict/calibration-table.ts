@@ -4,8 +4,19 @@
  * docs/evaluation.md are of other seeds.
  */
 
+export type Knots = readonly (readonly [at: number, right: number])[];
+
+/**
+ * Probability by the judge of slowness → share of its answers that were right, ascending: on recordings of real jobs, each family
+ * judged by a judge that the others taught. As stated, until it is fitted.
+ */
+export const JUDGED_KNOTS: Knots = [
+  [0, 0],
+  [0.99, 0.99],
+];
+
 /** Probability by the rules → share of verdicts that were right, ascending. */
-export const KNOTS: readonly (readonly [at: number, right: number])[] = [
+export const KNOTS: Knots = [
   [0, 0],
   [0.631, 0.807],
   [0.861, 0.914],

@@ -1,23 +1,25 @@
 /**
  * How sure the verdict is: the probability of its first suspect, as often as such verdicts turned out right
  * (calibration.ts), less for what is missing: ranks without any trace may hide another culprit; and no more than the
- * method that decided has earned on real jobs.
+ * method that decided has earned on real jobs. The judge of slowness knows all of that itself: what it says, or that nobody is
+ * slow, is taken as it is.
  */
 import { thousandths } from "../base/numbers.ts";
-import { disagrees, factOf, logConfidenceOf, saysStoodStill } from "../model/facts.ts";
+import { logConfidenceOf, saysStoodStill } from "../model/facts.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
 import { isLogsAlone } from "../model/logs-alone.ts";
 import { staleness } from "../model/staleness.ts";
-import { calibrated, earned } from "./calibration.ts";
+import { calibrated, earned, judgedConfidence } from "./calibration.ts";
 import { NOBODY } from "./calibration-table.ts";
 import type { Hypothesis } from "./hypotheses.ts";
+import { isLoud, isStop, type Posterior } from "./posterior.ts";
 import { slowDownOf } from "./slow-down.ts";
 import { machineOf } from "./who.ts";
 
-/** What is left of the confidence where another witness contradicts. */
-const DISAGREED = 0.85;
+/** At 0.8 a verdict is acted upon: less where evidence of another kind names somebody else. */
+const CONTRADICTED = 0.79;
 /** Who, but not what: the half of an answer. */
 const WITHOUT_CAUSE = 0.6;
 /** What, but not who: something in the network of several machines. */
@@ -29,21 +31,25 @@ const LOST_ENDS = 0.5;
 const NOT_SHOWN_TO_STAND = 0.8;
 const UNSEEN = 0.4;
 const MOST = 0.99;
-/** Iterations below which nobody can say that it was not faster before, and what is left of the confidence; of a handful. */
-const FEW_ITERATIONS = 20;
-const UNMEASURED = 0.85;
-const HANDFUL = 12;
-const NOISY = 0.2;
-const HARDLY_MEASURED = 0.6;
+/** Of a job that seems healthy and whose ranks the judge could not compare: a slow one may hide. */
+const NOT_COMPARED = 0.85;
 
 export function confidenceOf(
   job: Job,
   culprits: readonly Hypothesis[],
-  probability: number,
+  posterior: Posterior,
   kind: VerdictKind,
   findings: readonly Finding[],
 ): number {
   if (culprits.length === 0) return withoutSuspects(job, kind, findings);
+  if (culprits[0]!.isJudged) {
+    // Ranks that wait for a slow one look stuck: that they stopped the job is no contradiction.
+    const isContradicted = posterior.rivals.some(
+      (rival) => isLoud(rival) && !isStop(rival.hypothesis),
+    );
+    const most = isContradicted ? CONTRADICTED : MOST;
+    return thousandths(Math.min(most, culprits[0]!.weight));
+  }
   const said = findings.filter(({ id }) => culprits[0]!.evidence.includes(id));
   const logConfidence = firstOf(said, logConfidenceOf);
   // Nothing but logs: then what `faultline logs` says of them is all that there is to be said.
@@ -53,16 +59,14 @@ export function confidenceOf(
   // Monitoring sees the machines of ranks that left nothing else.
   const isSeen = culprits.every((culprit) => culprit.kind === "faulty-machine");
   const share = job.worldSize > 0 && !isSeen ? unseen / job.worldSize : 0;
-  const agree = findings.some(disagrees) ? DISAGREED : 1;
   const named =
     (culprits[0]!.cause === "unknown" ? WITHOUT_CAUSE : 1) *
     (isOneOfMany(job, culprits[0]!) ? NOT_SINGLED_OUT : 1);
   const ends = kind === "hang" ? 1 - LOST_ENDS * lostEnds(job, blamed) : 1;
   const shown = kind === "hang" && !isShownToStand(job, findings) ? NOT_SHOWN_TO_STAND : 1;
-  const whole =
-    (1 - UNSEEN * share) * (job.mixesRuns ? MIXED_RUNS : 1) * agree * named * ends * shown;
+  const whole = (1 - UNSEEN * share) * (job.mixesRuns ? MIXED_RUNS : 1) * named * ends * shown;
   return thousandths(
-    Math.min(MOST, calibrated(probability) * whole) *
+    Math.min(MOST, calibrated(posterior.probability) * whole) *
       earned(kind, deciding(culprits[0]!, findings).method),
   );
 }
@@ -119,28 +123,15 @@ function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding
   // Who brings a profiler's trace asks whether the code is slow, which one run does not tell.
   if (kind === "healthy" && (job.kernels?.length ?? 0) > 0 && !job.traceBaseline?.length)
     return thousandths(NOBODY.unmeasured * earned(kind, "nobody"));
-  if (kind === "healthy")
-    return thousandths(NOBODY.healthy * earned(kind, "nobody") * measured(findings));
+  if (kind === "healthy") {
+    const judged = firstOf(findings, judgedConfidence);
+    return thousandths(judged ?? NOBODY.healthy * earned(kind, "nobody") * NOT_COMPARED);
+  }
   if (kind === "hang") {
     const logConfidence = firstOf(findings.filter(saysStoodStill), logConfidenceOf);
     return logConfidence !== null && isLogsAlone(job) ? thousandths(logConfidence) : NOBODY.hang;
   }
   return NOBODY.undetermined;
-}
-
-/** Whether enough was compared to say that no rank keeps the others waiting: else a slow one may hide. */
-function measured(findings: readonly Finding[]): number {
-  const iterations = findings.map(
-    (finding) => factOf(finding, "even-ranks")?.comparedIterations ?? 0,
-  );
-  const most = Math.max(0, ...iterations);
-  if (findings.some((finding) => factOf(finding, "uneven-ranks"))) return HARDLY_MEASURED;
-  // A slow-down smaller than the noise may hide in it.
-  const isNoisy = findings.some(
-    (finding) => (factOf(finding, "even-iterations")?.variation ?? 0) >= NOISY,
-  );
-  if (most >= FEW_ITERATIONS) return isNoisy ? UNMEASURED : 1;
-  return most > 0 && most < HANDFUL ? HARDLY_MEASURED : UNMEASURED;
 }
 
 function firstOf<T>(findings: readonly Finding[], pick: (finding: Finding) => T | null): T | null {

@@ -14,10 +14,6 @@ export const EARNED: Readonly<Record<string, Readonly<Record<string, number>>>> 
     // 1 of 1 right, in 1 family
     "hang/wait-graph": 0.8,
   },
-  "fail-slow": {
-    // 36 of 38 right, in 19 families
-    "localize/slow-rank": 0.919,
-  },
   hang: {
     // 32 of 33 right, in 14 families
     "hang/wait-graph": 0.929,

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { buildJob } from "../ingest/build-job.ts";
 import { parseJobFile } from "../ingest/job-file.ts";
+import { judgedLink, judgedRank } from "../../test/support/judged.ts";
 import { effectOf } from "../model/answer.ts";
-import type { EvenIterations, SlowDown } from "../model/facts.ts";
+import type { EvenIterations, Fact, SlowDown } from "../model/facts.ts";
 import type { Accusation, Finding } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
 import type { MethodId } from "../model/method.ts";
@@ -73,22 +74,19 @@ const EVEN: EvenIterations = {
 const slower = () => finding("iterations/slow-down", [], { data: SLOWER, weight: 0.95 });
 const ask = (findings: readonly Finding[], more: object = {}): Verdict =>
   fuse(job(more), findings, []);
+/** The judge of slowness: rank 3 and its GPU, unless more is said. */
+const judge = (data: Fact, accuses = [accuse({ type: "rank" })], more = {}): Finding =>
+  finding("slow/judge", accuses, { data, weight: accuses[0]?.weight ?? 0.9, ...more });
+const STUCK = { kind: "hang", type: "rank", cause: "cpu-stall" } as const;
 
 describe("one verdict from all findings", () => {
   it("is surer where files of different kinds agree, not where those of one kind do", () => {
-    const one = ask([slower(), finding("localize/slow-rank", [accuse({ weight: 0.7 })])]);
-    const same = ask([
-      slower(),
-      finding("localize/slow-rank", [accuse({ weight: 0.7 })]),
-      finding("localize/what-if", [accuse({ weight: 0.6 })]),
-    ]);
-    const other = ask([
-      slower(),
-      finding("localize/slow-rank", [accuse({ weight: 0.7 })]),
-      finding("hang/stacks", [accuse({ weight: 0.6 })]),
-    ]);
-    expect(same.confidence).toBe(one.confidence);
-    expect(other.confidence).toBeGreaterThan(one.confidence);
+    const stuck = (weight: number): Finding =>
+      finding("hang/wait-graph", [accuse({ ...STUCK, weight })]);
+    const stack = finding("hang/stacks", [accuse({ ...STUCK, weight: 0.6 })]);
+    const one = ask([stuck(0.7)]);
+    expect(ask([stuck(0.7), stuck(0.6)]).confidence).toBe(one.confidence);
+    expect(ask([stuck(0.7), stack]).confidence).toBeGreaterThan(one.confidence);
   });
 
   it("asks first whether a machine answers whose processes are all gone, and counts them", () => {
@@ -104,41 +102,39 @@ describe("one verdict from all findings", () => {
   });
 
   it("never loses confidence by weak support", () => {
-    const strong = finding("localize/slow-rank", [accuse({ weight: 0.8 })]);
-    const alone = ask([slower(), strong]);
-    const weak = finding("hang/stacks", [accuse({ weight: 0.15 })]);
-    expect(ask([slower(), strong, weak]).confidence).toBeGreaterThanOrEqual(alone.confidence);
+    const strong = finding("hang/wait-graph", [accuse({ ...STUCK, weight: 0.8 })]);
+    const weak = finding("hang/stacks", [accuse({ ...STUCK, weight: 0.15 })]);
+    expect(ask([strong, weak]).confidence).toBeGreaterThanOrEqual(ask([strong]).confidence);
   });
 
   it("shows who else is accused, with the chance that they did it, and loses confidence by it", () => {
-    const ours = finding("localize/slow-rank", [accuse({ weight: 0.85 })]);
+    const ours = finding("hang/wait-graph", [accuse({ ...STUCK, weight: 0.85 })]);
     const theirs = finding("machines/peers", [
       accuse({
         kind: "faulty-machine",
         type: "machine",
         name: "node1",
         ranks: [8, 9, 10, 11, 12, 13, 14, 15],
-        cause: "network-slow",
+        cause: "network-hang",
         weight: 0.7,
       }),
     ]);
-    const alone = ask([slower(), ours]);
-    const both = ask([slower(), ours, theirs]);
-    expect(both.suspects[0]).toMatchObject({ ranks: [3], cause: "gpu-slow" });
-    expect(both.confidence).toBeLessThan(alone.confidence);
+    const both = ask([ours, theirs]);
+    expect(both.suspects[0]).toMatchObject({ ranks: [3], cause: "cpu-stall" });
+    expect(both.confidence).toBeLessThan(ask([ours]).confidence);
     const [conflict] = both.reasoning!.conflicts;
     expect(conflict).toMatchObject({ who: "node1", machine: "node1", findings: [theirs.id] });
     expect(conflict!.probability).toBeGreaterThan(0.01);
     expect(conflict!.probability).toBeLessThan(both.confidence);
     expect(both.reasoning!.wouldChange[0]).toBe(
-      `If it is not so that ${ours.says}: node1 is to blame (network-slow).`,
+      `If it is not so that ${ours.says}: node1 is to blame (network-hang).`,
     );
   });
 
   it("names what decided, the strongest first", () => {
-    const strong = finding("localize/slow-rank", [accuse({ weight: 0.9 })]);
-    const weaker = finding("hang/stacks", [accuse({ weight: 0.5 })]);
-    const decided = ask([slower(), weaker, strong]).reasoning!.decidedBy;
+    const strong = finding("hang/wait-graph", [accuse({ ...STUCK, weight: 0.9 })]);
+    const weaker = finding("hang/stacks", [accuse({ ...STUCK, weight: 0.5 })]);
+    const decided = ask([weaker, strong]).reasoning!.decidedBy;
     expect(decided.map(({ finding: which }) => which)).toEqual([strong.id, weaker.id]);
     expect(decided[0]!.times).toBeGreaterThan(decided[1]!.times);
   });
@@ -163,10 +159,9 @@ describe("one verdict from all findings", () => {
 
   it("leans to the machine that had incidents before", () => {
     const findings = (weight: number) => [
-      slower(),
-      finding("localize/slow-rank", [
-        accuse({ ranks: [3], weight: 0.6 }),
-        accuse({ ranks: [9], weight }),
+      finding("hang/wait-graph", [
+        accuse({ ...STUCK, ranks: [3], weight: 0.6 }),
+        accuse({ ...STUCK, ranks: [9], weight }),
       ]),
     ];
     expect(ask(findings(0.55)).suspects[0]!.ranks).toEqual([3]);
@@ -177,16 +172,15 @@ describe("one verdict from all findings", () => {
     expect(ask(findings(0.1), { incidents: { node1: 3 } }).suspects[0]!.ranks).toEqual([3]);
   });
 
-  it("takes GPUs for likelier than switches where the evidence is the same", () => {
+  it("takes GPUs for likelier than storage where the evidence is the same", () => {
     const verdict = ask([
-      slower(),
-      finding("localize/slow-rank", [
-        accuse({ type: "switch", ranks: [0, 1], cause: "network-slow", weight: 0.6 }),
-        accuse({ type: "gpu", ranks: [9], weight: 0.6 }),
+      finding("hang/wait-graph", [
+        accuse({ kind: "hang", type: "storage", ranks: [0], cause: "storage", weight: 0.6 }),
+        accuse({ kind: "hang", type: "rank", ranks: [9], cause: "gpu-hang", weight: 0.6 }),
       ]),
     ]);
-    expect(verdict.suspects[0]).toMatchObject({ type: "gpu", ranks: [9] });
-    expect(verdict.reasoning!.prior!.says).toContain("59 % of such faults are of a gpu");
+    expect(verdict.suspects[0]).toMatchObject({ ranks: [9] });
+    expect(verdict.reasoning!.prior!.says).toContain("52 % of such faults are of a gpu");
   });
 
   it("does not count a hang as a rival of the crash that made it", () => {
@@ -222,7 +216,7 @@ describe("one verdict from all findings", () => {
       });
       const verdict = ask([
         slower(),
-        finding("localize/slow-link", [link]),
+        judge(judgedLink(0.6), [link]),
         nic("node0", [0, 1, 2, 3, 4, 5, 6, 7]),
       ]);
       expect(verdict.suspects).toMatchObject([
@@ -234,13 +228,12 @@ describe("one verdict from all findings", () => {
 
     it("of several ranks between the same two machines: the network between these", () => {
       const between = (ranks: [number, number]): Finding =>
-        finding("localize/slow-link", [
+        judge(judgedLink(0.6), [
           accuse({
             type: "link",
             ranks,
             link: [`rank:${ranks[0]}`, `rank:${ranks[1]}`],
             cause: "network-slow",
-            weight: 0.6,
           }),
         ]);
       const verdict = ask([slower(), between([3, 11]), between([2, 10])]);
@@ -257,11 +250,7 @@ describe("one verdict from all findings", () => {
         cause: "network-slow",
         weight: 0.5,
       });
-      const verdict = ask([
-        slower(),
-        finding("localize/slow-link", [ring]),
-        nic("node1", [8, 9, 10, 11]),
-      ]);
+      const verdict = ask([slower(), judge(judgedLink(0.6), [ring]), nic("node1", [8, 9, 10, 11])]);
       expect(verdict.suspects).toMatchObject([{ type: "nic", ranks: [9], machine: "node1" }]);
       expect(verdict.kind).toBe("fail-slow");
     });
@@ -287,7 +276,7 @@ describe("one verdict from all findings", () => {
   });
 
   it("lets a rank that waited while the job was slow be the one that stopped it", () => {
-    const slow = finding("localize/slow-rank", [accuse({ ranks: [9], weight: 0.8 })], {
+    const slow = finding("slow/judge", [accuse({ ranks: [9], weight: 0.8 })], {
       clears: [3],
     });
     const stopped = finding("hang/process", [
@@ -296,18 +285,9 @@ describe("one verdict from all findings", () => {
     expect(ask([slow, stopped]).suspects[0]).toMatchObject({ ranks: [3] });
   });
 
-  it("takes several ranks that one method names for several culprits, not for rivals", () => {
-    const one = finding("localize/slow-rank", [accuse({ ranks: [3], weight: 0.85 })]);
-    const two = finding("localize/slow-rank", [accuse({ ranks: [9], weight: 0.8 })]);
-    const verdict = ask([slower(), one, two]);
-    expect(verdict.suspects.map(({ ranks }) => ranks)).toEqual([[3], [9]]);
-    expect(verdict.reasoning!.conflicts).toEqual([]);
-    expect(verdict.confidence).toBe(ask([slower(), one]).confidence);
-  });
-
   it("takes loaders that are slow on all ranks of a machine for its CPU", () => {
     const loaders = Array.from({ length: 8 }, (_, rank) =>
-      finding("localize/slow-rank", [
+      finding("slow/judge", [
         accuse({ type: "rank", ranks: [rank], cause: "dataloader", weight: 0.8 }),
       ]),
     );
@@ -356,17 +336,6 @@ describe("one verdict from all findings", () => {
     );
   });
 
-  it("shows the doubt of a method that disagrees with itself", () => {
-    const sure = finding("localize/slow-rank", [accuse({ weight: 0.9 })]);
-    const doubt = finding("localize/slow-rank", [], {
-      data: { fact: "other-device", disagrees: true, speaksFor: "nic of rank 2" },
-      weight: 0.2,
-    });
-    expect(ask([slower(), sure, doubt]).reasoning!.conflicts).toMatchObject([
-      { who: "nic of rank 2", findings: [doubt.id] },
-    ]);
-  });
-
   it("asks for nothing that is there", () => {
     const stuck = finding("hang/wait-graph", [
       accuse({ kind: "hang", type: "rank", cause: "cpu-stall", weight: 0.9 }),
@@ -376,11 +345,6 @@ describe("one verdict from all findings", () => {
     const stacks: Job["stacks"] = new Map([[3, { file: "s", threads: [] } as never]]);
     const withStack = fuse({ ...job(), stacks }, [stuck], []).reasoning!.wouldChange.join();
     expect(withStack).not.toContain("Python stack");
-  });
-
-  it("counts a rank that is slow for its GPU among the GPUs", () => {
-    const verdict = ask([slower(), finding("localize/slow-rank", [accuse({ type: "rank" })])]);
-    expect(verdict.reasoning!.prior!.says).toContain("59 % of such faults are of a gpu");
   });
 
   it("believes in a death though nobody waits: who dies between two operators leaves none pending", () => {
@@ -397,6 +361,152 @@ describe("one verdict from all findings", () => {
     const verdict = fuse({ ...job(), dumps }, [died, idle], []);
     expect(verdict).toMatchObject({ kind: "crash", suspects: [{ ranks: [9] }] });
     expect(verdict.confidence).toBe(ask([died]).confidence);
+  });
+
+  describe("whom the judge of slowness names", () => {
+    const tested = (ranks: number[], weight = 0.92): Finding =>
+      finding("validation/tests", [accuse({ ranks, weight })], {
+        data: { fact: "tested-slow", ratio: 1.4, tests: 3 },
+      });
+    const either = [
+      accuse({ type: "rank", weight: 0.55, why: "its GPU may be slow" }),
+      accuse({ type: "rank", cause: "cpu-stall", weight: 0.4, why: "its CPU may be late" }),
+    ];
+
+    it("has its posterior as confidence and score, whatever else is missing or was before", () => {
+      const verdict = ask([slower(), judge(judgedRank(0.93))], { incidents: { node0: 0 } });
+      expect(verdict).toMatchObject({
+        kind: "fail-slow",
+        confidence: 0.93,
+        suspects: [{ ranks: [3], cause: "gpu-slow", score: 0.93 }],
+        reasoning: { conflicts: [], prior: null },
+      });
+      const half = { ...job(), watched: new Map() as never, mixesRuns: true };
+      expect(fuse(half, [judge(judgedRank(0.93))], []).confidence).toBe(0.93);
+      expect(ask([judge(judgedRank(1))]).confidence).toBe(0.99);
+    });
+
+    it("is as sure as of the ranks and of the one cause that it names for them", () => {
+      const one = accuse({ type: "rank", weight: 0.6 });
+      expect(ask([judge(judgedRank(0.9), [one], { weight: 0.9 })]).confidence).toBe(0.6);
+    });
+
+    it("is not believed less because another witness names it, too, nor more", () => {
+      for (const weight of [0.15, 0.6, 0.92])
+        expect(ask([judge(judgedRank(0.7)), tested([3], weight)])).toMatchObject({
+          confidence: 0.7,
+          suspects: [{ ranks: [3], cause: "gpu-slow" }],
+        });
+    });
+
+    it("is shown beside whoever contradicts, and is not sure then", () => {
+      const others = Array.from({ length: 16 }, (_, rank) => rank).filter((rank) => rank !== 3);
+      for (const clears of [[], others]) {
+        const verdict = ask([judge(judgedRank(0.97), undefined, { clears }), tested([9], 0.6)]);
+        expect(verdict.suspects).toMatchObject([{ ranks: [3] }]);
+        expect(verdict.confidence).toBe(0.79);
+        expect(verdict.reasoning!.conflicts).toMatchObject([{ who: "rank 9" }]);
+      }
+      expect(ask([judge(judgedRank(0.97)), tested([9], 0.3)]).confidence).toBe(0.97);
+    });
+
+    it("is two suspects where its GPU and its CPU cannot be told apart, neither nearly sure", () => {
+      const verdict = ask([slower(), judge(judgedRank(0.96), either)]);
+      expect(verdict.confidence).toBe(0.96);
+      expect(verdict.suspects).toMatchObject([
+        { ranks: [3], cause: "gpu-slow", score: 0.555, why: "its GPU may be slow" },
+        { ranks: [3], cause: "cpu-stall", score: 0.404, why: "its CPU may be late" },
+      ]);
+      expect(verdict.summary).toBe(
+        "Rank 3 on node0 computes slowly, or is held up by its CPU, which issues work late: 190 ms of its own per iteration, 128 ms before, and that slows the job down (1.50 times as long).",
+      );
+      const todo = verdict.actions.map((action) => action.do);
+      expect(todo).toEqual(["check-gpu", "check-cpu", "replace-machine"]);
+      const sure = [accuse({ weight: 0.9 }), accuse({ cause: "cpu-stall", weight: 0.09 })];
+      expect(ask([judge(judgedRank(0.99), sure)]).suspects[0]!.score).toBe(0.79);
+    });
+
+    it.each([
+      ["a matrix product that was slow", tested([3], 0.5), "gpu-slow"],
+      [
+        "a stack in the data loader",
+        finding("hang/stacks", [accuse({ type: "rank", cause: "dataloader", weight: 0.25 })]),
+        "dataloader",
+      ],
+      [
+        "garbage collection that took the time",
+        finding("host/python-time", [
+          accuse({ type: "rank", cause: "garbage-collection", weight: 0.88 }),
+        ]),
+        "garbage-collection",
+      ],
+      [
+        "clocks of its machine's GPUs",
+        finding("machines/peers", [
+          accuse({ kind: "faulty-machine", type: "machine", name: "node0", ranks: [2, 3] }),
+        ]),
+        "gpu-slow",
+      ],
+    ])("has the cause that %s shows", (_, witness, cause) => {
+      const verdict = ask([judge(judgedRank(0.9), either), witness]);
+      expect(verdict.suspects).toMatchObject([{ ranks: [3], cause, score: 0.9 }]);
+      expect(verdict.confidence).toBe(0.9);
+      expect(verdict.suspects[0]!.evidence).toContain(witness.id);
+    });
+
+    it("is several culprits where one finding names several, and they share its posterior", () => {
+      const two = [accuse({ ranks: [3] }), accuse({ ranks: [9] })];
+      const verdict = ask([slower(), judge(judgedRank(0.9), two)]);
+      expect(verdict.suspects).toMatchObject([
+        { ranks: [3], score: 0.5 },
+        { ranks: [9], score: 0.5 },
+      ]);
+      expect(verdict.confidence).toBe(0.9);
+      expect(verdict.reasoning!.conflicts).toEqual([]);
+    });
+
+    it("stands beside whom else the judge weighed", () => {
+      const fact = judgedRank(0.8);
+      const rivals = [
+        { what: "nobody", ranks: [], probability: 0.1 },
+        { what: "ranks", ranks: [5], probability: 0.06 },
+        { what: "unseen", ranks: [], probability: 0.03 },
+      ];
+      const { conflicts } = ask([
+        judge({ ...fact, judged: { ...fact.judged!, rivals } }),
+      ]).reasoning!;
+      expect(conflicts.map(({ who, probability }) => [who, probability])).toEqual([
+        ["rank 5", 0.06],
+        ["a rank that left no record", 0.03],
+      ]);
+    });
+
+    it("tells how much longer iterations take where nothing else does", () => {
+      expect(ask([judge(judgedRank(0.9))]).answer!.slower).toBe(
+        "1.45 times as long: 140 ms → 203 ms per iteration",
+      );
+    });
+
+    it("gives way to what stopped the job", () => {
+      const stuck = finding("hang/wait-graph", [accuse({ ...STUCK, ranks: [9], weight: 0.9 })]);
+      expect(ask([judge(judgedRank(0.9)), stuck])).toMatchObject({
+        kind: "hang",
+        suspects: [{ ranks: [9] }],
+      });
+    });
+
+    it("is nobody with the posterior of that, of a job that looks healthy", () => {
+      const even = finding("slow/judge", [], {
+        data: { fact: "even-ranks", evenRanks: 16, comparedIterations: 40, probability: 0.84 },
+      });
+      const left = Array.from({ length: 16 }, (_, rank) => ({
+        rank,
+        state: "",
+        ended: { how: "exit", code: 0 },
+      }));
+      const done = { ...job(), probes: left as unknown as NonNullable<Job["probes"]> };
+      expect(fuse(done, [even], [])).toMatchObject({ kind: "healthy", confidence: 0.84 });
+    });
   });
 
   describe("of a job that somebody ended from outside", () => {
@@ -513,7 +623,7 @@ describe("who only waits", () => {
   const waits = finding("hang/wait-graph", [], { weight: 0.9, clears: others(9) });
 
   it("is nobody who was slow before the job stopped, and the answer says who that is", () => {
-    const slow = finding("localize/slow-rank", [], {
+    const slow = finding("slow/judge", [], {
       data: { fact: "slow-before-stop", ranks: [12], growthMs: 200 },
     });
     const verdict = ask([hung, waits, slow]);
@@ -555,7 +665,7 @@ describe("two causes at once", () => {
   it("have actions of their own, each for its own suspects", () => {
     const verdict = ask([
       slower(),
-      finding("localize/slow-rank", [
+      finding("slow/judge", [
         accuse({ ranks: [3], cause: "dataloader", weight: 0.9 }),
         accuse({ ranks: [12], cause: "gpu-slow", weight: 0.88 }),
       ]),
@@ -572,7 +682,7 @@ describe("two causes at once", () => {
 
 describe("when it was", () => {
   const slowRank = (more: object): Finding =>
-    finding("localize/slow-rank", [accuse({ ranks: [3], weight: 0.9 })], {
+    finding("slow/judge", [accuse({ ranks: [3], weight: 0.9 })], {
       data: {
         fact: "slow-rank",
         slowDown: true,
@@ -639,7 +749,7 @@ it("a link that is found within ranks which cannot communicate is what is wrong 
 });
 
 it("a job that became slower on all ranks alike is a slowdown without a suspect, not healthy", () => {
-  const even = finding("localize/slow-rank", [], {
+  const even = finding("slow/judge", [], {
     weight: 0.2,
     data: { fact: "even-ranks", evenRanks: 16, comparedIterations: 6 },
   });

@@ -29,6 +29,8 @@ import { machineOf, machinesBetween } from "./who.ts";
 const CO_CULPRIT_SHARE = 0.6;
 const MIN_WEIGHT = 0.3;
 const MAX_SUSPECTS = 64;
+/** Of a suspect whose cause is one of several: at 0.8 it would be acted upon. */
+const MOST_OF_OPEN = 0.79;
 const MOST_NAMED = 8;
 
 export function fuse(
@@ -54,26 +56,19 @@ export function fuse(
   const lead = narrowest(stopped("crash") ?? hung ?? best, ranked);
   const sharing = lead ? ranked.filter((other) => sharesBlame(other, lead)) : [];
   const blameworthy = sharing.filter((one) => !sharing.some((other) => isPartOf(other, one)));
-  const culprits = wholeLinks(job, wholeMachines(job, blameworthy)).slice(0, MAX_SUSPECTS);
+  const culprits = wholeLinks(job, wholeMachines(job, blameworthy))
+    .sort((a, b) => b.weight - a.weight)
+    .slice(0, MAX_SUSPECTS);
   const without = kindWithoutSuspect(job, findings);
   const kind =
     lead?.kind === "faulty-machine" ? kindOfMachineFault(without) : (lead?.kind ?? without);
   const total = culprits.reduce((sum, { weight }) => sum + weight, 0);
-  const suspects: Suspect[] = culprits.map((culprit) => ({
-    type: culprit.type,
-    ranks: culprit.ranks,
-    machine: machineOf(job, culprit.ranks) ?? (culprit.type === "machine" ? culprit.name : null),
-    ...machinesBetween(job, culprit),
-    link: culprit.link,
-    name: culprit.name,
-    cause: culprit.cause,
-    score: Math.floor((culprit.weight / Math.max(1, total)) * 1000) / 1000,
-    why: culprit.why,
-    evidence: culprit.evidence,
-  }));
+  const suspects = culprits
+    .flatMap((culprit) => suspectsOf(job, culprit, culprit.weight / Math.max(1, total)))
+    .sort((a, b) => b.score - a.score);
   const victims = victimsOf(job, kind, suspects, all, findings);
   const posterior = posteriorOf(lead ?? null, all, blameworthy);
-  const confidence = confidenceOf(job, culprits, posterior.probability, kind, findings);
+  const confidence = confidenceOf(job, culprits, posterior, kind, findings);
   const when = whenDidItHappen(job, findings, kind, suspects);
   const answer = answerOf(job, kind, suspects, victims, findings, when.iteration);
   return {
@@ -86,10 +81,11 @@ export function fuse(
     when,
     suspects,
     victims,
-    ...rankingOf(findings),
     owner: suspects[0] ? adviceFor(suspects[0].cause, kind).owner : null,
-    actions: [...groupBy(suspects, ({ cause }) => cause).values()].flatMap((alike) =>
-      actionsOf(job, kind, alike, findings),
+    actions: once(
+      [...groupBy(suspects, ({ cause }) => cause).values()].flatMap((alike) =>
+        actionsOf(job, kind, alike, findings),
+      ),
     ),
     reasoning: reasoningOf(job, findings, merged(lead, culprits), posterior),
     findings: findings.map(({ id, method, says, weight, at, data }) => ({
@@ -134,14 +130,22 @@ function withoutGuesses(all: readonly Hypothesis[], findings: readonly Finding[]
   return all.filter((one) => !(isGuess(one) && (stoodStill || isKnown)));
 }
 
-/** The ranking of devices over slow iterations, of the first finding that has one. */
-function rankingOf(findings: readonly Finding[]): Pick<Verdict, "ranking"> {
-  for (const finding of findings) {
-    const { devices = [], iterationsSearched = 0 } =
-      factOf(finding, "slow-rank", "slow-device") ?? {};
-    if (devices.length > 0) return { ranking: { iterations: iterationsSearched, devices } };
-  }
-  return {};
+/** One for each cause that may be it: of several none is sure. */
+function suspectsOf(job: Job, culprit: Hypothesis, score: number): Suspect[] {
+  const { type, ranks, link, name, causes, evidence } = culprit;
+  const most = causes.length > 1 ? MOST_OF_OPEN : 1;
+  return causes.map(({ cause, share, why }) => ({
+    type,
+    ranks,
+    machine: machineOf(job, ranks) ?? (type === "machine" ? name : null),
+    ...machinesBetween(job, culprit),
+    link,
+    name,
+    cause,
+    score: Math.floor(Math.min(most, score * share) * 1000) / 1000,
+    why: causes.length > 1 ? why : culprit.why,
+    evidence,
+  }));
 }
 
 /** As it is among the suspects: perhaps as part of its machine. */
@@ -172,8 +176,11 @@ function wholeMachines(job: Job, culprits: readonly Hypothesis[]): Hypothesis[] 
     const evidence = [...new Set(list.flatMap((culprit) => culprit.evidence))];
     const why = `all ${ranks.length} ranks of ${machine} have the same problem; ${ofOne(list[0]!)}`;
     // Loaders of all ranks do not become slow at once: what they share is the machine's CPU.
-    const cause = isSlow(list[0]) && list[0]!.cause === "dataloader" ? "cpu-stall" : list[0]!.cause;
-    return [{ ...list[0]!, type: "machine" as const, ranks, evidence, why, cause }];
+    const causes = list[0]!.causes.map((one) =>
+      isSlow(list[0]) && one.cause === "dataloader" ? { ...one, cause: "cpu-stall" as const } : one,
+    );
+    const { cause } = causes[0]!;
+    return [{ ...list[0]!, type: "machine" as const, ranks, evidence, why, causes, cause }];
   });
 }
 
@@ -224,6 +231,8 @@ function isPartOf(one: Hypothesis, whole: Hypothesis): boolean {
 
 function sharesBlame(other: Hypothesis, lead: Hypothesis): boolean {
   if (other === lead) return true;
+  // Whom else the judge of slowness does not name beside it contradicts it.
+  if (lead.isJudged && !other.isJudged) return false;
   if (other.weight < CO_CULPRIT_SHARE * lead.weight) return false;
   if (other.kind !== lead.kind) return false;
   // Links that meet at a rank are two.
@@ -267,6 +276,12 @@ function kindWithoutSuspect(job: Job, findings: readonly Finding[]): VerdictKind
 /** What is said of one of several, as one example. */
 function ofOne({ ranks, why }: { readonly ranks: readonly Rank[]; readonly why: string }): string {
   return ranks.length === 1 ? `for one of them, ${why}` : why;
+}
+
+/** Two causes of the same ranks may ask for the same. */
+function once(actions: readonly Action[]): Action[] {
+  const last = new Map(actions.map((action) => [`${action.do} ${action.target}`, action]));
+  return actions.filter((action) => last.get(`${action.do} ${action.target}`) === action);
 }
 
 /** What to do about suspects of one cause, with commands that can be pasted as they are for the first of them. */

@@ -3,7 +3,7 @@
  * than of others (reliability.ts). Findings of different kinds of files multiply, findings of one kind are fooled
  * together and only the strongest counts; what was likely beforehand comes first (prior.ts). An accusation against ranks
  * that the wait graph shows waiting is worth little, whatever accuses them: a stack outside communication, or an error
- * printed in the aftermath.
+ * printed in the aftermath. Whom the judge of slowness names has its posterior as weight, whoever else names them.
  */
 import { slowDownOf } from "./slow-down.ts";
 import { factOf } from "../model/facts.ts";
@@ -11,7 +11,9 @@ import type { Cause } from "../model/cause.ts";
 import type { Accusation, Finding, SuspectType } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
+import { judgedConfidence } from "./calibration.ts";
 import { joinMachines } from "./machine-evidence.ts";
+import { decidedBy, isOfSide, possibleCauses, type PossibleCause } from "./possible-causes.ts";
 import { priorOf, type Prior } from "./prior.ts";
 import { evidenceOf, logOdds, probabilityOf, trustIn, type Evidence } from "./reliability.ts";
 import { NAMED_BEFORE } from "./reliability-table.ts";
@@ -23,13 +25,18 @@ export interface Hypothesis {
   readonly ranks: readonly Rank[];
   readonly link: readonly [string, string] | null;
   readonly name: string | null;
+  /** One, or those among which nothing decides, the likelier first. */
+  readonly causes: readonly PossibleCause[];
+  /** The first of them. */
   readonly cause: Cause;
+  /** Whether its weight is the posterior of the judge of slowness. */
+  readonly isJudged: boolean;
   /** log-odds of its being true, as if nobody else were accused. */
   readonly odds: number;
   /** The same, had no other method cleared its ranks; and which did. */
   readonly undamped: number;
   readonly dampedBy: readonly string[];
-  /** `odds` as a probability. */
+  /** `odds` as a probability; of whom the judge names, its posterior. */
   readonly weight: number;
   readonly why: string;
   readonly evidence: readonly string[];
@@ -50,7 +57,10 @@ export interface Support {
 interface Vote {
   readonly finding: Finding;
   readonly accusation: Accusation;
+  /** Without what others clear, and with it. */
+  readonly stated: number;
   readonly weight: number;
+  readonly isJudged: boolean;
   /** Methods that clear the ranks. */
   readonly dampedBy: readonly string[];
 }
@@ -75,10 +85,14 @@ export function hypotheses(job: Job, findings: readonly Finding[]): Hypothesis[]
   const isEven = runsEvenly(findings, nothingPending(job, findings));
   const byRanks = new Map<string, Vote[]>();
   for (const finding of findings) {
+    const judged = judgedConfidence(finding);
     for (const accusation of finding.accuses) {
       const { ranks } = accusation;
+      // Who else is slow has been weighed by the judge: only that the job stopped clears whom it names.
       const clearing = cleared.filter(
-        (other) => other.method !== finding.method && (!other.isOfSlow || isSlow(accusation)),
+        (other) =>
+          other.method !== finding.method &&
+          (!other.isOfSlow || (isSlow(accusation) && judged === null)),
       );
       const waits =
         ranks.length > 0 &&
@@ -96,13 +110,14 @@ export function hypotheses(job: Job, findings: readonly Finding[]): Hypothesis[]
           : harmless
             ? HARMLESS_FACTOR
             : 1;
-      const weight = accusation.weight * factor;
+      const stated = judged ?? accusation.weight;
+      const weight = stated * factor;
       // A machine and its only rank are not the same accusation; they are joined below.
       const of = accusation.kind === "faulty-machine" ? `machine ${accusation.name}/` : "";
       const key = of + (ranks.length > 0 ? ranks.join() : `${accusation.cause}/${accusation.why}`);
       const list = byRanks.get(key) ?? [];
       const dampedBy = waits ? [...new Set(clearing.map(({ method }) => method))] : [];
-      list.push({ finding, accusation, weight, dampedBy });
+      list.push({ finding, accusation, stated, weight, isJudged: judged !== null, dampedBy });
       byRanks.set(key, list);
     }
   }
@@ -118,37 +133,45 @@ function isStopped(finding: Finding): boolean {
 }
 
 function hypothesis(job: Job, votes: readonly Vote[]): Hypothesis {
-  const strongest = [...votes].sort((a, b) => b.weight - a.weight);
-  const lead =
+  const strongest = [...votes].sort(
+    (a, b) => b.weight - a.weight || b.accusation.weight - a.accusation.weight,
+  );
+  const loudest =
     strongest.find(({ accusation }) => accusation.kind === "crash" && accusation.weight >= 0.5) ??
     strongest[0]!;
+  const judge = isSlow(loudest.accusation) ? strongest.find((vote) => vote.isJudged) : undefined;
+  const lead = judge ?? loudest;
   const { kind, type, ranks, link, name = null } = lead.accusation;
-  const prior = priorOf(
-    kind,
-    type,
-    lead.accusation.cause,
-    machineOf(job, ranks) ?? name,
-    job.incidents,
-  );
+  const own = judge ? strongest.filter(({ finding }) => finding === judge.finding) : [lead];
+  const causes = strongest
+    .filter((vote) => !own.includes(vote))
+    .reduce(
+      (open, { accusation }) => decidedBy(open, kind, accusation.cause),
+      possibleCauses(own.map(({ accusation }) => accusation)),
+    );
+  const machine = machineOf(job, ranks) ?? name;
+  const prior = judge ? null : priorOf(kind, type, lead.accusation.cause, machine, job.incidents);
   const support = supportOf(votes);
   const odds = oddsOf(support, prior);
-  const stated = votes.map((vote) => ({ ...vote, weight: vote.accusation.weight }));
+  const stated = votes.map((vote) => ({ ...vote, weight: vote.stated }));
   return {
     kind,
     type,
     ranks,
     link,
     name,
-    cause: refinedCause(
-      lead.accusation,
-      votes.map((vote) => vote.accusation),
-    ),
+    causes,
+    cause: causes[0]!.cause,
+    isJudged: judge !== undefined,
     odds,
     undamped: oddsOf(supportOf(stated), prior),
     dampedBy: [...new Set(votes.flatMap(({ dampedBy }) => dampedBy))],
-    weight: Math.min(MOST, probabilityOf(odds)),
+    weight: Math.min(
+      MOST,
+      judge ? judge.weight * causeShare(judge, own, votes) : probabilityOf(odds),
+    ),
     why: [lead.accusation.why, ...codePlace(lead.finding, strongest)].join("; "),
-    evidence: [...new Set(strongest.map(({ finding }) => finding.id))],
+    evidence: [...new Set([lead, ...strongest].map(({ finding }) => finding.id))],
     methods: [...new Set(votes.map(({ finding }) => finding.method))],
     support,
     prior,
@@ -196,6 +219,19 @@ function runsEvenly(findings: readonly Finding[], isDone: boolean): boolean {
   );
 }
 
+/**
+ * How sure the judge is of the one cause that it names, given whom: less than of the ranks. Where it leaves the cause open, the
+ * confidence is that of the ranks; where something else says the same of them, that decides.
+ */
+function causeShare(judge: Vote, own: readonly Vote[], votes: readonly Vote[]): number {
+  const { cause, weight } = judge.accusation;
+  const isSeconded = votes.some(
+    (vote) => !own.includes(vote) && isOfSide(cause, vote.accusation.cause),
+  );
+  if (own.length > 1 || isSeconded || judge.finding.weight === 0) return 1;
+  return Math.min(1, weight / judge.finding.weight);
+}
+
 /** The line that a stack shows belongs in the sentence, whichever finding leads it. */
 function codePlace(lead: Finding, votes: readonly Vote[]): string[] {
   const stack = votes.find(({ finding }) => finding.method === "hang/stacks");
@@ -231,25 +267,4 @@ function clearedBy(findings: readonly Finding[]): Clearing[] {
 
 function isSlow({ kind }: Accusation): boolean {
   return kind === "fail-slow" || kind === "regression";
-}
-
-/** A general cause gives way to a special one that another finding knows of the same ranks. */
-function refinedCause(lead: Accusation, votes: readonly Accusation[]): Cause {
-  const special: Partial<Record<Cause, readonly Cause[]>> = {
-    "cpu-stall": [
-      "process-stopped",
-      "process-gone",
-      "dataloader",
-      "storage",
-      "garbage-collection",
-      "synchronization",
-    ],
-    "process-gone": lead.kind === "crash" ? ["host-memory"] : ["process-stopped"],
-  };
-  const better = votes.find(
-    (vote) =>
-      special[lead.cause]?.includes(vote.cause) ||
-      (lead.cause === "unknown" && vote.cause !== "unknown"),
-  );
-  return better?.cause ?? lead.cause;
 }

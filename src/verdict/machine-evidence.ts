@@ -7,6 +7,7 @@ import { factOf } from "../model/facts.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Suspect } from "../model/verdict.ts";
 import type { Hypothesis } from "./hypotheses.ts";
+import { decidedBy } from "./possible-causes.ts";
 import { probabilityOf } from "./reliability.ts";
 
 /** A machine's metrics name no rank: as support they count for less than as an accusation. */
@@ -23,8 +24,11 @@ export function joinMachines(ranked: readonly Hypothesis[]): Hypothesis[] {
     else if (ring) {
       const ranks = ring.ranks.filter((rank) => machine.ranks.includes(rank));
       const type = machine.cause === "network-slow" ? "nic" : machine.type;
-      const narrowed: Hypothesis = { ...machine, kind: ring.kind, type, ranks };
-      rest = rest.map((other) => (other === ring ? supported(narrowed, ring) : other));
+      const [base, by] = ring.isJudged ? [ring, machine] : [machine, ring];
+      const { kind } = ring;
+      const { link, name } = machine;
+      const narrowed: Hypothesis = { ...base, kind, type, ranks, link, name };
+      rest = rest.map((other) => (other === ring ? supported(narrowed, by) : other));
     } else alone.push(machine);
   }
   return [...rest, ...alone].sort((a, b) => b.odds - a.odds);
@@ -59,11 +63,14 @@ const STUCK: readonly Cause[] = ["gpu-hang", "network-hang"];
 function supported(on: Hypothesis, by: Hypothesis): Hypothesis {
   const given = by.support.map((one) => ({ ...one, logTimes: SUPPORT * one.logTimes }));
   const odds = on.odds + given.reduce((sum, { logTimes }) => sum + logTimes, 0);
+  const isUndecided = on.cause === "unknown" || on.causes.length > 1;
+  const causes = isUndecided ? decidedBy(on.causes, on.kind, by.cause) : on.causes;
   return {
     ...on,
-    cause: on.cause === "unknown" ? by.cause : on.cause,
+    causes,
+    cause: causes[0]!.cause,
     odds,
-    weight: Math.min(0.99, probabilityOf(odds)),
+    weight: on.isJudged ? on.weight : Math.min(0.99, probabilityOf(odds)),
     support: [...on.support, ...given].sort((a, b) => b.logTimes - a.logTimes),
     why: `${on.why}; and ${by.why}`,
     evidence: [...on.evidence, ...by.evidence],
@@ -83,7 +90,7 @@ export function machineTimes(
   const ids = new Set(suspects[0]?.evidence);
   const seen = findings
     .filter(({ id }) => ids.has(id))
-    .map((finding) => factOf(finding, "odd-machine", "slow-switch"))
+    .map((finding) => factOf(finding, "odd-machine"))
     .find((fact) => fact !== null);
   return { from: seen?.since ?? null, to: seen?.until ?? null };
 }

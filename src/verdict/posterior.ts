@@ -3,6 +3,7 @@
  * follows from it does not compete with it; all else does, and so does that nobody who was named is to blame.
  */
 import type { Hypothesis } from "./hypotheses.ts";
+import { probabilityOf } from "./reliability.ts";
 
 export interface Rival {
   readonly hypothesis: Hypothesis;
@@ -35,6 +36,13 @@ export function posteriorOf(
   };
 }
 
+const LOUD = 0.5;
+
+/** Whether it would be likely, had nobody cleared it. */
+export function isLoud({ hypothesis }: Rival): boolean {
+  return probabilityOf(hypothesis.undamped) >= LOUD;
+}
+
 function competes(other: Hypothesis, lead: Hypothesis): boolean {
   // A crash makes the others hang, and ranks that then wait look stuck.
   if (lead.kind === "crash" && other.kind === "hang") return false;
@@ -47,6 +55,7 @@ function competes(other: Hypothesis, lead: Hypothesis): boolean {
   return other.ranks.length === 0 || !other.ranks.some((rank) => lead.ranks.includes(rank));
 }
 
-function isStop({ kind }: Hypothesis): boolean {
+/** Of what stopped the job, not of what makes it slow. */
+export function isStop({ kind }: Hypothesis): boolean {
   return kind === "crash" || kind === "hang";
 }

@@ -13,40 +13,18 @@ export interface Prior {
   readonly says: string;
 }
 
-interface Share {
-  readonly count: number;
-  readonly of: number;
-  readonly source: string;
-}
-
-const HOLMES = "Holmes Table 1, 126 slow devices";
-const holmes = (count: number): Share => ({ count, of: 126, source: HOLMES });
-const OF_SLOW: Partial<Record<SuspectType, Share>> = {
-  gpu: holmes(74),
-  nic: holmes(23),
-  link: holmes(12),
-  switch: holmes(6),
-  // A rank is accused for its CPU, its loader or its code: Holmes' CPUs and others.
-  rank: holmes(11),
-  machine: holmes(11),
-  code: holmes(7),
-  data: holmes(7),
-  storage: holmes(7),
-};
-
 /** InfiniteHBD's trace: 584 faults of 400 servers in 349 days, 303 of them with a known class of hardware or system. */
-const HBD = "InfiniteHBD's trace, 303 faults of known class";
-const hbd = (count: number): Share => ({ count, of: 303, source: HBD });
-const OF_STOPS: Partial<Record<SuspectType, Share>> = {
-  gpu: hbd(158),
-  nic: hbd(30),
-  link: hbd(40),
+const KNOWN_CLASS = 303;
+const OF_STOPS: Partial<Record<SuspectType, number>> = {
+  gpu: 158,
+  nic: 30,
+  link: 40,
   // Fans, power supplies, boards, CPUs, system crashes.
-  machine: hbd(72),
-  storage: hbd(3),
+  machine: 72,
+  storage: 3,
 };
 
-/** With so little known the shares only lean, they do not push: fleets differ (GPUs 59 % in one paper, 50 % in a trace). */
+/** With so little known the shares only lean, they do not push: fleets differ. */
 const LEANING = 0.25;
 const EVEN = 1 / 6;
 
@@ -56,7 +34,7 @@ const EVEN = 1 / 6;
  */
 const RETURNS = [0.61, 2.01, 2.76, 4.39] as const;
 
-/** A rank that is slow for its GPU is counted among the GPUs, and so on. */
+/** A rank that stopped for its GPU is counted among the GPUs. */
 const DEVICE_OF: Partial<Record<Cause, SuspectType>> = {
   "gpu-slow": "gpu",
   "gpu-hang": "gpu",
@@ -71,13 +49,17 @@ export function priorOf(
   incidents: ReadonlyMap<string, number> | undefined,
 ): Prior | null {
   const type = given === "rank" ? (DEVICE_OF[cause] ?? given) : given;
-  const known = (kind === "fail-slow" || kind === "regression" ? OF_SLOW : OF_STOPS)[type];
-  const share = known ? known.count / known.of : null;
+  // Who is slow is the judge's to say (methods/slow), whose own prior knows how many there are to choose from.
+  const isSlow = kind === "fail-slow" || kind === "regression";
+  const known = isSlow ? undefined : OF_STOPS[type];
+  const share = known === undefined ? null : known / KNOWN_CLASS;
   const earlier = machine === null || !incidents ? null : (incidents.get(machine) ?? 0);
   if (share === null && earlier === null) return null;
   const returns = earlier === null ? 0 : Math.log(RETURNS[Math.min(3, earlier)]!);
   const says = [
-    known ? `${Math.round(100 * share!)} % of such faults are of a ${type} (${known.source})` : "",
+    share === null
+      ? ""
+      : `${Math.round(100 * share)} % of such faults are of a ${type} (InfiniteHBD's trace, ${KNOWN_CLASS} faults of known class)`,
     earlier === null
       ? ""
       : earlier === 0

@@ -1,13 +1,13 @@
 /** The two or three findings that decided, who disagrees, and what would change the verdict's mind. */
 import { thousandths } from "../base/numbers.ts";
-import { disagrees, factOf } from "../model/facts.ts";
+import { factOf } from "../model/facts.ts";
 import { cutText, rankWords } from "../base/text.ts";
 import type { Cause } from "../model/cause.ts";
 import type { Finding } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
 import type { Conflict, DecidingFinding, Reasoning } from "../model/reasoning.ts";
 import type { Hypothesis } from "./hypotheses.ts";
-import type { Posterior, Rival } from "./posterior.ts";
+import { isLoud, type Posterior, type Rival } from "./posterior.ts";
 import { probabilityOf } from "./reliability.ts";
 import { machineOf } from "./who.ts";
 
@@ -16,10 +16,8 @@ const MOST_CONFLICTS = 4;
 /** What multiplies the odds by less did not decide. */
 const LEAST_TIMES = 1.5;
 const MOST_TIMES = 1000;
-/** A rival below this is no conflict. */
+/** A rival below this is no conflict, unless it is loud. */
 const LEAST_RIVAL = 0.01;
-/** … unless it would be likely, had nobody cleared it. */
-const LOUD = 0.5;
 const MOST_CLAUSE = 200;
 
 export function reasoningOf(
@@ -30,14 +28,11 @@ export function reasoningOf(
 ): Reasoning {
   // A strongly accused rank that was cleared belongs here too: if the clearing evidence is wrong, it is the suspect.
   const rivals = posterior.rivals
-    .filter(
-      ({ probability, hypothesis }) =>
-        probability >= LEAST_RIVAL || probabilityOf(hypothesis.undamped) >= LOUD,
-    )
+    .filter((rival) => rival.probability >= LEAST_RIVAL || isLoud(rival))
     .sort((a, b) => b.hypothesis.undamped - a.hypothesis.undamped);
   return {
     decidedBy: lead ? deciding(lead) : [],
-    conflicts: [...conflictsOf(job, findings, rivals), ...dissent(findings, lead)].slice(
+    conflicts: [...conflictsOf(job, findings, rivals), ...judgedRivals(findings, lead)].slice(
       0,
       MOST_CONFLICTS,
     ),
@@ -75,22 +70,21 @@ function conflictsOf(job: Job, findings: readonly Finding[], rivals: readonly Ri
   }));
 }
 
-/** Findings of a method that doubts its own answer: they accuse nobody, but say who else it could be. */
-function dissent(findings: readonly Finding[], lead: Hypothesis | undefined): Conflict[] {
-  return findings
-    .filter((finding) => disagrees(finding) && !lead?.evidence.includes(finding.id))
-    .map(({ id, says, data, accuses: [one] }) => ({
-      who:
-        factOf({ data }, "other-device")?.speaksFor ??
-        (one && one.ranks.length > 0 ? rankWords(one.ranks) : says),
-      ranks: one?.ranks ?? [],
+/** Whom else the judge of slowness weighed, where it names somebody. */
+function judgedRivals(findings: readonly Finding[], lead: Hypothesis | undefined): Conflict[] {
+  if (!lead?.isJudged) return [];
+  const finding = findings.find(({ id }) => id === lead.evidence[0])!;
+  const rivals = factOf(finding, "slow-rank", "slow-device")?.judged?.rivals ?? [];
+  return rivals
+    .filter(({ what, ranks }) => ranks.length > 0 || what === "unseen")
+    .map(({ what, ranks, probability }) => ({
+      who: what === "unseen" ? "a rank that left no record" : rankWords(ranks),
+      ranks,
       machine: null,
-      cause: one?.cause ?? ("unknown" as const),
-      probability: 0,
-      findings: [id],
-      why: factOf({ data }, "other-device")
-        ? "only single slow iterations point to it, not all of them together; this lowers the confidence"
-        : "other evidence disagrees, which lowers the confidence",
+      cause: what === "wire" || what === "device" ? "network-slow" : "unknown",
+      probability: thousandths(probability),
+      findings: [finding.id],
+      why: "what was compared fits it less well",
     }));
 }
 

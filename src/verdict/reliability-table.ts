@@ -13,16 +13,13 @@ export interface Curve {
 
 export const EVIDENCE_OF: Readonly<Record<MethodId, Evidence>> = {
   "hang/wait-graph": "operators",
-  "localize/slow-rank": "operators",
-  "localize/slow-link": "operators",
-  "localize/what-if": "operators",
+  "slow/judge": "operators",
   "iterations/slow-down": "operators",
   "crash/first-error": "logs",
   "logs/library": "logs",
   "hang/watchdog": "logs",
   "hang/stacks": "stacks",
   "machines/peers": "metrics",
-  "machines/switch": "metrics",
   "hang/process": "processes",
   "hang/connections": "processes",
   "hang/ras": "processes",
@@ -31,7 +28,7 @@ export const EVIDENCE_OF: Readonly<Record<MethodId, Evidence>> = {
   "validation/tests": "processes",
   "traces/regression": "traces",
   "iterations/live": "operators",
-  "localize/live": "operators",
+  "slow/live": "operators",
   "live/processes": "processes",
   // Nothing is weighed after it.
   "site/judged": "processes",
@@ -45,7 +42,6 @@ export const RELIABILITY: Partial<Readonly<Record<MethodId, Curve>>> = {
   "hang/stacks": { offset: 1.286, slope: 1.086 },
   "hang/wait-graph": { offset: 0.509, slope: 1.375 },
   "hang/watchdog": { offset: 0.577, slope: 1.042 },
-  "localize/slow-rank": { offset: 0.749, slope: 1.196 },
   "logs/library": { offset: 0.378, slope: 0.846 },
   "machines/peers": { offset: -0.788, slope: 0.976 },
 };

@@ -23,11 +23,6 @@ export function whenDidItHappen(
     const isOpen = sinceStart === true && (recordFrom ?? 1) > FIRST;
     return { iteration: isOpen ? null : iteration, from, to };
   }
-  // A link is found in fewer iterations than a log needs to tell that it became slower.
-  const onset = evidenceOf(findings, suspects)
-    .map((finding) => factOf(finding, "slow-link")?.onset ?? null)
-    .find((one) => one !== null);
-  if (isSlow && onset !== undefined) return { iteration: onset, from: null, to: null };
   if (isSlow) return { iteration: riseOf(findings), from: null, to: null };
   if (kind === "faulty-machine") return { iteration: null, ...machineTimes(findings, suspects) };
   if (kind !== "hang" && kind !== "crash") return { iteration: null, from: null, to: null };

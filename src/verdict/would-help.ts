@@ -1,6 +1,6 @@
 /** Which further file would settle what is open: the honest end of a verdict. */
 import { rankWords } from "../base/text.ts";
-import { factOf } from "../model/facts.ts";
+import { factOf, slowTimesOf } from "../model/facts.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
 import type { Suspect } from "../model/verdict.ts";
@@ -48,7 +48,7 @@ export function wouldHelp(
       `flight-recorder dumps of ${rankWords(absent)}, if the files exist on their machines`,
     );
   }
-  if (findings.some((finding) => factOf(finding, "short-record"))) {
+  if (kind === "fail-slow" && findings.some((finding) => slowTimesOf(finding)?.sinceStart)) {
     help.push(
       "a longer record in the next run (TORCH_FR_BUFFER_SIZE=20000), so that it reaches back to before the slowdown",
     );

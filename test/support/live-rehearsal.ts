@@ -13,6 +13,7 @@ import { serviceView } from "../../src/live/service/service-view.ts";
 import { ASKS, type AgentHello, type Report } from "../../src/live/wire/messages.ts";
 import type { AgentBus } from "../../src/live/wire/transport.ts";
 import type { Incident } from "../../src/model/incident.ts";
+import { SLOT_MS } from "../../src/model/rank-shares.ts";
 import { completeSpec, type ClusterSpec } from "../../src/simulate/cluster/spec.ts";
 import { KEEP_ALL } from "./keep-all.ts";
 
@@ -185,6 +186,8 @@ function byClock(report: Report, offMs: number): Report {
   switch (report.kind) {
     case "points":
       return { ...report, endMs: report.endMs.map((ms) => ms + offMs) };
+    case "shares":
+      return { ...report, firstSlot: report.firstSlot + Math.round(offMs / SLOT_MS) };
     case "beat":
       return { ...report, nowMs: report.nowMs + offMs };
     case "event":

@@ -78,7 +78,7 @@ const verdict: Verdict = {
   findings: [
     {
       id: "f1",
-      method: "localize/slow-rank",
+      method: "slow/judge",
       says: "rank 3 takes twice as long",
       weight: 0.9,
       at: [{ file: "ring", line: 3 }, { file: "log" }],
@@ -128,7 +128,6 @@ export const INCIDENT: Incident = {
 export const PICTURE: IncidentPicture = {
   schema: "faultline.picture/1",
   story: {
-    iteration: 800,
     hops: [
       {
         kind: "collective",
@@ -145,7 +144,6 @@ export const PICTURE: IncidentPicture = {
     ],
     ends: "rank 3 computes twice as long",
   },
-  whatIf: { says: "without rank 3", bars: [{ label: "now", ms: 1530, kind: "now" }] },
   metrics: [
     {
       machine: "node0",

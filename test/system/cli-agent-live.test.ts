@@ -142,17 +142,12 @@ describe("faultline agent --server", () => {
     await until(() => kinds(first, "event").length > 0, "the log's failure");
     expect(kinds(first, "event")).toMatchObject([{ what: "log-failure", ranks: [1] }]);
 
-    const durations = await service.bus.ask(
+    const operators = await service.bus.ask(
       "node7",
-      {
-        ask: "durations",
-        ...about,
-        iterations: [3, 99],
-        picks: [{ rank: 1, of: { group: "0000000000000077", nth: [0, 1] } }],
-      },
+      { ask: "operators", ...about, rank: 1, fromIteration: 3, toIteration: 99 },
       60_000,
     );
-    expect(durations).toEqual({ kind: "durations", ms: Float32Array.of(10, NaN, NaN, NaN) });
+    expect(operators).toMatchObject({ kind: "operators", iteration: Float64Array.of(3, 4, 5) });
     const evidence = await service.bus.ask(
       "node7",
       { ask: "evidence", ...about, ranks: [0], records: 64, stacks: false, logBytes: 100 },

@@ -63,12 +63,19 @@ describe.skipIf(whyNoNats !== "")(`a NATS cluster of three${whyNoNats}`, () => {
     const heard = hear();
     const { bus } = await service(heard);
     let introductions = 0;
-    const many: AgentReply = { kind: "durations", ms: new Float32Array(600_000).fill(3) };
+    const [links, iterations] = [3000, Array.from({ length: 200 }, (_, i) => i)];
+    const many: AgentReply = {
+      kind: "wire",
+      rank: new Int32Array(links),
+      group: new Int32Array(links),
+      peer: new Int32Array(links),
+      ms: new Float32Array(links * iterations.length).fill(3),
+    };
     const one = agent("node-1", {
       bufferBytes: 32 << 20,
       onConnected: () => introductions++,
       answer: async (request) => {
-        if (request.ask === "durations") return many;
+        if (request.ask === "wire") return many;
         throw new Error("no such ring");
       },
     });
@@ -98,23 +105,27 @@ describe.skipIf(whyNoNats !== "")(`a NATS cluster of three${whyNoNats}`, () => {
     await until(() => heard.connected.includes("node-1"), "present");
     expect(bus.agents).toEqual([helloOf("node-1", "boot-1")]);
 
-    const iterations = Array.from({ length: 600 }, (_, i) => i);
-    const picks = [{ rank: 0, of: { places: Array.from({ length: 1000 }, (_, i) => i) } }];
     const run = { job: "job-a", run: "run" };
-    const reply = await bus.ask("node-1", { ask: "durations", ...run, iterations, picks }, 10_000);
-    expect(reply.kind === "durations" && reply.ms.every((ms) => ms === 3)).toBe(true);
+    const reply = await bus.ask("node-1", { ask: "wire", ...run, ranks: [0], iterations }, 10_000);
+    expect(reply.kind === "wire" && reply.ms.every((ms) => ms === 3)).toBe(true);
     expect(bus.traffic.replyBytes).toBeGreaterThan(2_400_000);
-    const program = { ask: "program", ...run, rank: 3, iteration: null } as const;
-    expect(await bus.ask("node-1", program, 10_000)).toEqual({
+    const stretch = {
+      ask: "operators",
+      ...run,
+      rank: 3,
+      fromIteration: 1,
+      toIteration: 2,
+    } as const;
+    expect(await bus.ask("node-1", stretch, 10_000)).toEqual({
       kind: "refused",
       why: "no such ring",
     });
-    await expect(bus.ask("node-9", program, 10_000)).rejects.toThrow(/not connected/);
+    await expect(bus.ask("node-9", stretch, 10_000)).rejects.toThrow(/not connected/);
 
     // By job and rank, as any client of the cluster may ask; and what nobody may say.
     const nc = await connect({ servers: cluster.url.split(","), token: "secret" });
     opened.push(async () => await nc.close());
-    const answer = await nc.request("faultline.v1.ask.job-a.4", encodeRequest(7, program));
+    const answer = await nc.request("faultline.v1.ask.job-a.4", encodeRequest(7, stretch));
     expect(decodeFrame(answer.data)).toMatchObject({ type: "reply", id: 7 });
     const before = heard.reports.length;
     const js = jetstream(nc);

@@ -99,14 +99,14 @@ describe("the live service", () => {
     );
   });
 
-  it("opens an incident for a GPU that is slow now and then, ranks devices, and sees its end", async () => {
+  it("opens an incident for a GPU that is slow now and then, and sees its end", async () => {
     const rehearsal = await rehearse({ ...SMALL, gpus: 64, layersPerStage: 4, microBatches: 8 });
     await rehearsal.run(60);
     rehearsal.fleet.played.board.add("gpu-slow:rank=17:severity=4:shape=fluctuation");
-    await rehearsal.run(40, () => rehearsal.told.some(({ state }) => state === "confirmed"));
+    await rehearsal.run(40, () => rehearsal.told.some((one) => one.intermittent));
     const { verdict, intermittent, summary } = rehearsal.told.at(-1)!;
+    expect(new Set(rehearsal.told.map(({ id }) => id)).size).toBe(1);
     expect(verdict!.suspects).toMatchObject([{ ranks: [17], cause: "gpu-slow" }]);
-    expect(verdict!.ranking!.devices[0]!.ranks).toContain(17);
     expect(intermittent!.slow).toBeGreaterThanOrEqual(3);
     expect(summary).toMatch(/: slow in \d+ of the last \d+ iterations, \+\d+ % each/);
     rehearsal.fleet.played.board.clear();
@@ -119,7 +119,7 @@ describe("the live service", () => {
     const rehearsal = await rehearse({ ...cluster, hidden: 8192, sequence: 8192 });
     await rehearsal.run(60);
     rehearsal.fleet.played.board.add("network-slow:link=11-19:severity=12:shape=fluctuation");
-    await rehearsal.run(40, () => rehearsal.told.some(({ state }) => state === "confirmed"));
+    await rehearsal.run(40, () => rehearsal.told.some((one) => one.intermittent));
     const { verdict, intermittent } = rehearsal.told.at(-1)!;
     expect(verdict!.suspects[0]).toMatchObject({
       type: "link",
@@ -146,7 +146,6 @@ describe("the live service", () => {
     expect(rehearsal.told).toEqual([]);
     rehearsal.fleet.played.board.add("network-slow:rank=13:severity=8:shape=fluctuation");
     await rehearsal.run(120, () => rehearsal.told.at(-1)?.validation?.isNamed === true);
-    expect(rehearsal.told[1]!.verdict!.suspects[0]).toMatchObject({ cause: "network-slow" });
     expect(rehearsal.told.at(-1)!.verdict!.suspects).toMatchObject([
       { type: "nic", ranks: [13], cause: "network-slow" },
     ]);
@@ -155,7 +154,8 @@ describe("the live service", () => {
   it.each([
     ["gpu-slow:rank=17:severity=4", [17], "gpu-slow"],
     ["cpu-stall:rank=9:severity=3", [9], "cpu-stall"],
-    ["network-slow:rank=12:severity=12", [12], "network-slow"],
+    // Nothing else goes over its NIC than over the link.
+    ["network-slow:rank=12:severity=12", [12, 28], "network-slow"],
   ])("names who is at fault: %s", async (fault, ranks, cause) => {
     const rehearsal = await rehearse(SMALL);
     await rehearsal.run(40);
@@ -165,7 +165,9 @@ describe("the live service", () => {
     );
     expect(found).toBe(true);
     const incident = rehearsal.told.at(-1)!;
-    expect(incident.verdict!.suspects[0]).toMatchObject({ ranks, cause });
+    const { suspects } = incident.verdict!;
+    expect(suspects.map((one) => one.cause)).toContain(cause);
+    for (const suspect of suspects) expect(suspect.ranks).toEqual(ranks);
     expect(incident.fromIteration).toBeGreaterThan(35);
     rehearsal.fleet.played.board.clear();
     expect(await rehearsal.run(40, () => rehearsal.told.at(-1)!.state === "resolved")).toBe(true);
@@ -198,7 +200,9 @@ describe("the live service", () => {
       expect(accused()).toEqual([one]);
       rehearsal.fleet.played.board.add(second);
       await rehearsal.run(60, () => accused().length > 1);
-      expect(accused()).toEqual([two, one]);
+      // Of the second nothing goes over a wire that agents time: its group is named.
+      const [last, before] = accused() as [readonly number[], readonly number[]];
+      expect([before, last.filter((rank) => two.includes(rank))]).toEqual([one, two]);
     },
   );
 
@@ -235,10 +239,9 @@ describe("the live service", () => {
     expect(new Set(rehearsal.told.map(({ id }) => id)).size).toBe(1);
   });
 
-  it("finds one GPU among 512, and asks for a small part of the operators", async () => {
-    const lines: string[] = [];
+  it("finds one GPU among 512, and asks for no operators", async () => {
     const spec = { gpus: 512, tp: 8, pp: 2, microBatches: 8, layersPerStage: 4, seed: 3 };
-    const rehearsal = await rehearse(spec, { log: (line) => lines.push(line) });
+    const rehearsal = await rehearse(spec);
     await rehearsal.run(35);
     rehearsal.fleet.played.board.add("gpu-slow:rank=300:severity=4");
     await rehearsal.run(40, () => rehearsal.told.some(({ state }) => state === "confirmed"));
@@ -246,10 +249,7 @@ describe("the live service", () => {
       ranks: [300],
       cause: "gpu-slow",
     });
-    const [, share] = /, ([\d.]+) % of the operators/.exec(
-      lines.find((line) => line.includes("searched"))!,
-    )!;
-    expect(Number(share)).toBeLessThan(20);
+    expect(rehearsal.service.figures.fetchedBytes).toBe(0);
   });
 
   it("calls what comes back the same incident", async () => {

@@ -48,7 +48,7 @@ describe.each(["gpu-slow:severity=3", "gpu-hang"])("%s", (fault) => {
         expect(ranks.filter((rank) => isCulprit || rank !== CULPRIT)).toEqual([]);
         if (verdict) {
           expect(verdict.missing.join("\n")).toContain(words);
-          expect(verdict.confidence).toBeLessThan(isCulprit ? 0.35 : 0.9);
+          expect(verdict.confidence).toBeLessThan(isCulprit ? 0.35 : 1);
         }
       }
       if (fault === "gpu-hang") expect(job!.health).toBe("hung");

@@ -56,14 +56,14 @@ export const GUIDE: readonly GuideStep[] = [
   {
     title: "Watch it being found",
     says: () =>
-      "Iterations get longer, and all ranks wait for each other: which one is slow? The service fetches single operators until it knows.",
+      "Iterations get longer, and all ranks wait for each other: which one is slow? The service compares all ranks with their peers until it knows.",
     points: [".demo-result"],
     isOver: ({ isFound }) => isFound,
     hasNext: false,
   },
   {
     title: "Why that one?",
-    says: () => "Open the incident: the verdict, the story hop by hop, and what it costs.",
+    says: () => "Open the incident: the verdict, who was compared with whom, and what it costs.",
     points: [".demo-result a", ".demo-result"],
     isOver: ({ page, isFixed }) => page === "incident" || isFixed,
     hasNext: false,

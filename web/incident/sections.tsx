@@ -11,9 +11,8 @@ import { RecordLine } from "./record-line.tsx";
 import { LogLines } from "../../src/report/parts/log-lines.tsx";
 import { Metrics } from "../../src/report/parts/metrics.tsx";
 import { hasReasoning, Reasoning } from "../../src/report/parts/reasoning.tsx";
-import { Story } from "../../src/report/parts/story.tsx";
+import { Story, storyTitle } from "../../src/report/parts/story.tsx";
 import { Suspects } from "../../src/report/parts/suspects.tsx";
-import { WhatIf } from "../../src/report/parts/what-if.tsx";
 import type { Incident } from "../live/api.ts";
 import { brushed } from "../live/store.ts";
 import { copyText } from "../shell/copy.ts";
@@ -131,13 +130,8 @@ export function Pictures({
         </Section>
       )}
       {picture.story && (
-        <Section id="story" title="How it spread">
+        <Section id="story" title={storyTitle(picture.story)}>
           <Story story={picture.story} onPoint={point} />
-        </Section>
-      )}
-      {picture.whatIf && (
-        <Section id="what-if" title="What if">
-          <WhatIf whatIf={picture.whatIf} />
         </Section>
       )}
       {picture.metrics.length > 0 && (
@@ -159,7 +153,7 @@ export function Pictures({
           <ZoomedTimeline timeline={picture.timeline} />
         </Section>
       )}
-      {picture.story === null && asked.isAwaited && <Loading what="how it spread" />}
+      {picture.story === null && asked.isAwaited && <Loading what="the story" />}
       {picture.lacks.length > 0 && (
         <section class="section">
           <Lacks lacks={picture.lacks} />

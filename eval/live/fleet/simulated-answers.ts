@@ -1,17 +1,12 @@
 /** What a simulated machine answers to a search: from the columns that the fleet holds, in time that follows the answer. */
 import type {
   AgentReply,
-  DurationsReply,
-  DurationsRequest,
   EvidenceRequest,
   AgentRequest,
   OperatorsReply,
   OperatorsRequest,
-  Pick,
   PrepareTestsRequest,
   ReadTestsRequest,
-  ProgramReply,
-  ProgramRequest,
   ValidateRequest,
 } from "../../../src/live/wire/messages.ts";
 import { LIMITS } from "../../../src/live/wire/messages.ts";
@@ -33,10 +28,6 @@ export function replyTo(
   nowMs: number,
 ): AgentReply {
   switch (request.ask) {
-    case "program":
-      return groups.has(request.rank) ? program(fleet, groups, request, nowMs) : notHere();
-    case "durations":
-      return durations(fleet, groups, request, nowMs);
     case "operators":
       return groups.has(request.rank) ? operators(fleet, groups, request, nowMs) : notHere();
     case "wire":
@@ -60,23 +51,6 @@ function heldBy(fleet: SimulatedFleet, rank: number, nowMs: number): number[] {
   return all;
 }
 
-function program(
-  fleet: SimulatedFleet,
-  groups: Groups,
-  { rank }: ProgramRequest,
-  nowMs: number,
-): ProgramReply {
-  const layout = fleet.stageOf(rank);
-  return {
-    kind: "program",
-    op: layout.code.slice(),
-    group: groupColumn(layout, groups.get(rank)!),
-    peer: peerColumn(fleet, layout, rank),
-    // Every iteration of a simulated job is the same program.
-    iterations: Float64Array.from(heldBy(fleet, rank, nowMs)),
-  };
-}
-
 function groupColumn({ role }: StageOperators, groups: readonly RankGroup[]): Int32Array {
   return Int32Array.from(role, (one) => groups.findIndex((group) => group.role === one));
 }
@@ -88,53 +62,6 @@ function peerColumn(
 ): Int32Array {
   const { lanes } = fleet.played.simulation.lanes;
   return peerStage.map((stage) => (stage < 0 ? -1 : stage * lanes + (rank % lanes)));
-}
-
-function durations(
-  fleet: SimulatedFleet,
-  groups: Groups,
-  { iterations, picks }: DurationsRequest,
-  nowMs: number,
-): AgentReply {
-  const counts = picks.map(({ of }) => ("places" in of ? of.places : of.nth).length);
-  const total = counts.reduce((sum, n) => sum + n, 0) * iterations.length;
-  if (total * 4 > LIMITS.replyBytes) return { kind: "refused", why: "too many at once" };
-  const ms = new Float32Array(total).fill(NaN);
-  const { lanes } = fleet.played.simulation.lanes;
-  let at = 0;
-  for (const pick of picks) {
-    const places = placesOf(fleet, groups, pick);
-    const layout = fleet.stageOf(pick.rank);
-    const lane = pick.rank % lanes;
-    for (const iteration of iterations) {
-      const held = groups.has(pick.rank) ? fleet.held.of(iteration) : null;
-      const isKnown = held !== null && held.endMs[pick.rank]! <= nowMs;
-      for (const place of places) {
-        if (isKnown && place >= 0 && place < layout.count)
-          ms[at] = held.stages[layout.stage]!.durationMs[place * lanes + lane]!;
-        at++;
-      }
-    }
-  }
-  const reply: DurationsReply = { kind: "durations", ms };
-  return reply;
-}
-
-/** Places in the rank's iteration; -1 where there is no such operator. */
-function placesOf(fleet: SimulatedFleet, groups: Groups, { rank, of }: Pick): readonly number[] {
-  if ("places" in of) return of.places;
-  const own = groups.get(rank);
-  if (!own) return of.nth.map(() => -1);
-  const layout = fleet.stageOf(rank);
-  const { lanes } = fleet.played.simulation.lanes;
-  let list: Int32Array | undefined;
-  if ("group" in of) {
-    const group = own.find(({ key }) => key === of.group);
-    list = group ? layout.byRole[group.role] : undefined;
-  } else if (of.peer % lanes === rank % lanes) {
-    list = (of.sends ? layout.sendsTo : layout.recvsFrom)[Math.floor(of.peer / lanes)];
-  }
-  return of.nth.map((n) => list?.[n] ?? -1);
 }
 
 function operators(

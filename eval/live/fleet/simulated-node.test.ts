@@ -133,48 +133,6 @@ describe("a simulated machine", () => {
     }
   });
 
-  test("answers for single operators what the engine says, to the bit", async () => {
-    const program = await ask({ ask: "program", ...JOB, rank: 11, iteration: null }, "program");
-    const { took } = all[0]![11]!;
-    expect(program.op.length).toBe(took.length);
-    const last = program.iterations.at(-1)!;
-    expect([...program.iterations]).toEqual(Array.from({ length: last }, (_, i) => i + 1));
-    const tp = fleet.groupsOf(11)[1]!;
-    const tpPlaces = [...program.group.keys()].filter(
-      (place) => program.group[place] === 1 && program.op[place] === COLLECTIVE,
-    );
-    const sends = [...program.peer.keys()].filter(
-      (place) => program.op[place] === SENDING && program.peer[place] === 19,
-    );
-    expect(sends.length).toBe(SPEC.microBatches);
-    const iterations = [2, 5, 9];
-    const reply = await ask(
-      {
-        ask: "durations",
-        ...JOB,
-        iterations,
-        picks: [
-          { rank: 11, of: { places: [0, 3, took.length] } },
-          { rank: 11, of: { group: tp.key, nth: [0, 2, 9999] } },
-          { rank: 11, of: { sends: true, peer: 19, nth: [1] } },
-          { rank: 11, of: { sends: true, peer: 20, nth: [0] } },
-          { rank: 3, of: { places: [0] } },
-        ],
-      },
-      "durations",
-    );
-    const at = (iteration: number, place: number | undefined): number =>
-      Math.fround((place === undefined ? undefined : all[iteration - 1]![11]!.took[place]) ?? NaN);
-    const expected = [
-      ...iterations.flatMap((one) => [at(one, 0), at(one, 3), NaN]),
-      ...iterations.flatMap((one) => [at(one, tpPlaces[0]), at(one, tpPlaces[2]), NaN]),
-      ...iterations.map((one) => at(one, sends[1])),
-      ...iterations.map(() => NaN),
-      ...iterations.map(() => NaN),
-    ];
-    expect([...reply.ms]).toEqual(expected);
-  });
-
   test("hands over all operators of a rank", async () => {
     const request = {
       ask: "operators",
@@ -223,15 +181,10 @@ describe("a simulated machine", () => {
   });
 
   test("refuses what is not its own", async () => {
-    const other = await node.answer({
-      ask: "program",
-      job: "other",
-      run: "one",
-      rank: 9,
-      iteration: null,
-    });
+    const stretch = { ask: "operators", fromIteration: 1, toIteration: 9 } as const;
+    const other = await node.answer({ ...stretch, job: "other", run: "one", rank: 9 });
     expect(other.kind).toBe("refused");
-    const away = await node.answer({ ask: "program", ...JOB, rank: 3, iteration: null });
+    const away = await node.answer({ ...stretch, ...JOB, rank: 3 });
     expect(away.kind).toBe("refused");
   });
 });
@@ -247,12 +200,13 @@ test("iterations that are no longer held are not told of, and not handed over", 
   expect(mine.length).toBeLessThanOrEqual(4);
   expect(mine.at(-1)).toBeGreaterThan(6);
   const reply = await node.answer({
-    ask: "durations",
+    ask: "operators",
     ...JOB,
-    iterations: [1],
-    picks: [{ rank: 0, of: { places: [0] } }],
+    rank: 0,
+    fromIteration: 1,
+    toIteration: 9,
   });
-  expect(reply).toMatchObject({ kind: "durations", ms: Float32Array.of(NaN) });
+  expect(reply.kind === "operators" && [...reply.iteration]).not.toContain(1);
 });
 
 test("a process that is killed is told of, and the silence of the others grows", () => {

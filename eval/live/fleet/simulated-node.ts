@@ -19,6 +19,7 @@ import type { RankGroup } from "../../../src/live/fleet/rank-groups.ts";
 import { replyTo } from "./simulated-answers.ts";
 import { simulatedReport, type SimulatedTests } from "../../../src/live/fleet/simulated-tests.ts";
 import { simulatedPid, type SimulatedFleet } from "./simulated-fleet.ts";
+import { SimulatedShares } from "./simulated-shares.ts";
 
 const BEAT_MS = 5000;
 
@@ -42,6 +43,7 @@ class SimulatedNode implements Node {
   readonly #next: Float64Array;
   /** Ranks whose end was told. */
   readonly #told = new Set<number>();
+  readonly #shares: SimulatedShares;
   #beatMs = -Infinity;
   #tests: { readonly at: number; readonly resolve: () => void }[] = [];
   /** By group: what is tested, or was last. */
@@ -53,6 +55,7 @@ class SimulatedNode implements Node {
     this.#now = now;
     this.#next = new Float64Array(this.#ranks.length).fill(fleet.held.last + 1);
     for (const rank of this.#ranks) this.#groups.set(rank, fleet.groupsOf(rank));
+    this.#shares = new SimulatedShares(fleet, this.#ranks, this.#groups);
   }
 
   introduce(): readonly Report[] {
@@ -81,6 +84,8 @@ class SimulatedNode implements Node {
     const reports: Report[] = [];
     const points = this.#points(nowMs);
     if (points !== null) reports.push(points);
+    const shares = this.#shares.take(nowMs);
+    if (shares !== null) reports.push(shares);
     reports.push(...this.#events(nowMs));
     if (nowMs - this.#beatMs >= BEAT_MS) {
       this.#beatMs = nowMs;

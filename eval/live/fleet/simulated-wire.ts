@@ -63,7 +63,7 @@ function entriesOf(
   for (const [k, iteration] of iterations.entries()) {
     const held = fleet.held.of(iteration);
     if (held === null || !(held.endMs[rank]! <= nowMs)) continue;
-    const devices = devicesOf(fleet, iteration);
+    const sentNs = sentOf(fleet, own, rank, iteration);
     for (let place = 0; place < layout.count; place++) {
       const peer = peerOf(fleet, own, layout, place, rank);
       if (peer < 0) continue;
@@ -74,14 +74,29 @@ function entriesOf(
         entry = { rank, group: index, peer, ms: new Float64Array(iterations.length).fill(NaN) };
         entries.set(key, entry);
       }
-      const ns =
-        layout.code[place] === SENDING
-          ? transferNs(fleet, devices, layout, place, rank, peer, iteration)
-          : hopNs(fleet, devices, own[index]!, layout, place, rank, iteration);
-      entry.ms[k] = (entry.ms[k]! || 0) + (ns * scale) / 1e6;
+      entry.ms[k] = (entry.ms[k]! || 0) + (sentNs(place) * scale) / 1e6;
     }
   }
   return [...entries.values()];
+}
+
+/** For how long what a rank sends at a place of its program was on the wire, simulated; 0 where the network does not carry it. */
+export function sentOf(
+  fleet: SimulatedFleet,
+  own: readonly RankGroup[],
+  rank: number,
+  iteration: number,
+): (place: number) => number {
+  const layout = fleet.stageOf(rank);
+  const devices = devicesOf(fleet, iteration);
+  return (place) => {
+    const peer = peerOf(fleet, own, layout, place, rank);
+    if (peer < 0) return 0;
+    if (layout.code[place] === SENDING)
+      return transferNs(fleet, devices, layout, place, rank, peer, iteration);
+    const group = own.find(({ role }) => role === layout.role[place])!;
+    return hopNs(fleet, devices, group, layout, place, rank, iteration);
+  };
 }
 
 /** To whom the network carries it; -1 where it does not, or where that is not known. */

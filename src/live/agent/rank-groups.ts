@@ -13,7 +13,6 @@ export class RankGroups {
   readonly #groups: GroupReport[] = [];
   /** Index in the ring → index in the list. */
   readonly #indexOf = new Map<number, number>();
-  readonly #byKey = new Map<string, number>();
   #looked = 0;
 
   get list(): readonly GroupReport[] {
@@ -39,7 +38,6 @@ export class RankGroups {
       const group = entry === null ? null : groupOf(entry);
       if (group === "incomplete") isComplete = false;
       else if (group !== null && entry !== null) {
-        this.#byKey.set(group.key, this.#groups.length);
         this.#indexOf.set(index, this.#groups.push(group) - 1);
       }
     }
@@ -50,10 +48,6 @@ export class RankGroups {
   /** Of a communicator of the ring; -1 where it is not known. */
   indexOf(communicator: number): number {
     return this.#indexOf.get(communicator) ?? -1;
-  }
-
-  indexOfKey(key: string): number {
-    return this.#byKey.get(key) ?? -1;
   }
 
   sizeOf(communicator: number): number {

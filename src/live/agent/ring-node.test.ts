@@ -326,51 +326,23 @@ describe("requests", () => {
   const asked = async (node: Node, request: object): Promise<AgentReply> =>
     node.answer({ ...about, ...request } as AgentRequest);
 
-  it("for a program get the operators in their order, with groups and peers", async () => {
+  it("for operators get them in their order, with groups and peers, of ranks of this machine alone", async () => {
     const rank = new Rank({ rank: 1 });
     rank.step(1, 100, STEP);
     rank.step(2, 100, [STEP[0]!, { kind: "send", issued: 2, started: 3, ended: 4, peer: 0 }]);
     const node = start();
     node.tick(Date.now());
-    const program = await asked(node, { ask: "program", rank: 1, iteration: 1 });
-    expect(program).toEqual({
-      kind: "program",
-      op: Uint8Array.of(0, 1, 2, 0),
-      group: Int32Array.of(0, 2, 2, 0),
-      // The pipeline's other members are elsewhere: only their places are known here.
-      peer: Int32Array.of(-1, -4, -2, -1),
-      iterations: Float64Array.of(1, 2),
+    const stretch = { ask: "operators", rank: 1, fromIteration: 1, toIteration: 2 };
+    expect(await asked(node, stretch)).toMatchObject({
+      kind: "operators",
+      op: Uint8Array.of(0, 1, 2, 0, 0, 1),
+      group: Int32Array.of(0, 2, 2, 0, 0, 0),
+      // The pipeline's other members are elsewhere: only their places are known here. In the group of all, a place is a rank.
+      peer: Int32Array.of(-1, -4, -2, -1, -1, 0),
+      iteration: Float64Array.of(1, 2),
     });
-    const latest = await asked(node, { ask: "program", rank: 1, iteration: 77 });
-    // In the group of all, a place is a rank.
-    expect(latest).toMatchObject({ op: Uint8Array.of(0, 1), peer: Int32Array.of(-1, 0) });
-    expect(await asked(node, { ask: "program", rank: 9, iteration: null })).toMatchObject({
-      kind: "refused",
-    });
-    expect(await asked(node, { ask: "program", rank: 1, run: "other" })).toMatchObject({
-      kind: "refused",
-    });
-  });
-
-  it("for durations get them pick by pick, iteration by iteration", async () => {
-    const rank = new Rank({ rank: 1 });
-    rank.step(1, 100, [...STEP, { kind: "send", issued: 50, started: 51, ended: 53, peer: 0 }]);
-    rank.step(2, 100, [STEP[3]!]);
-    const node = start();
-    node.tick(Date.now());
-    const picks = [
-      { rank: 1, of: { places: [0, 3, 9] } },
-      { rank: 1, of: { group: "0000000000000abc", nth: [1] } },
-      { rank: 1, of: { sends: true, peer: 0, nth: [0] } },
-      { rank: 1, of: { sends: false, peer: 0, nth: [0] } },
-      { rank: 5, of: { places: [0] } },
-    ];
-    const reply = await asked(node, { ask: "durations", iterations: [1, 2, 3], picks });
-    const n = NaN;
-    expect(reply).toEqual({
-      kind: "durations",
-      ms: Float32Array.of(10, 5, n, 5, n, n, n, n, n, 5, n, n, 2, n, n, n, n, n, n, n, n),
-    });
+    expect(await asked(node, { ...stretch, rank: 9 })).toMatchObject({ kind: "refused" });
+    expect(await asked(node, { ...stretch, run: "other" })).toMatchObject({ kind: "refused" });
   });
 
   it("for what was on the wire get it by whom it went to, of rings with one next member", async () => {
@@ -430,23 +402,18 @@ describe("requests", () => {
     expect(reply.bytes[0]).toBe(NaN);
   });
 
-  it("are answered with NaN, and by other iterations, where records were overwritten", async () => {
+  it("are answered by other iterations, or refused, where records were overwritten", async () => {
     const rank = new Rank({ rank: 1, records: 64 });
     rank.step(1, 100, STEP);
     const node = start({ memoryBytes: 1 << 20, keepNs: 0 });
     node.tick(Date.now());
     for (let i = 2; i <= 30; i++) rank.step(i, 100, STEP);
     node.tick(Date.now());
-    const program = await asked(node, { ask: "program", rank: 1, iteration: 2 });
-    if (program.kind !== "program") throw new Error(program.kind);
-    expect(program.op).toHaveLength(4);
-    expect([...program.iterations]).toEqual(Array.from({ length: 15 }, (_, i) => i + 16));
-    const iterations = [1, 14, 15, 16, 30];
-    const picks = [{ rank: 1, of: { places: [0] } }];
-    const reply = await asked(node, { ask: "durations", iterations, picks });
-    expect(reply).toEqual({ kind: "durations", ms: Float32Array.of(NaN, NaN, NaN, 10, 10) });
-    const gone = { ask: "operators", rank: 1, fromIteration: 1, toIteration: 9 };
-    expect(await asked(node, gone)).toMatchObject({ kind: "refused" });
+    const all = { ask: "operators", rank: 1, fromIteration: 1, toIteration: 30 };
+    const reply = await asked(node, all);
+    if (reply.kind !== "operators") throw new Error(reply.kind);
+    expect([...reply.iteration]).toEqual(Array.from({ length: 15 }, (_, i) => i + 16));
+    expect(await asked(node, { ...all, toIteration: 9 })).toMatchObject({ kind: "refused" });
   });
 
   it("for evidence get rings that can be read, ends of logs, and what failed", async () => {

@@ -11,14 +11,7 @@ import {
   type Report,
   type ValidateRequest,
 } from "../wire/messages.ts";
-import {
-  answerDurations,
-  answerOperators,
-  answerProgram,
-  type MemberOf,
-  refused,
-  type TrackOf,
-} from "./rings/answer-operators.ts";
+import { answerOperators, type MemberOf, refused, type TrackOf } from "./rings/answer-operators.ts";
 import { answerWire } from "./rings/answer-wire.ts";
 import { collectEvidence } from "./evidence/evidence.ts";
 import { LogFollower } from "./logs/log-follower.ts";
@@ -124,10 +117,6 @@ class RingNode implements Node {
     const trackOf: TrackOf = (rank) => track.ranks.get(rank) ?? null;
     const memberOf = membersOf(track);
     switch (request.ask) {
-      case "program":
-        return answerProgram(request, trackOf, memberOf);
-      case "durations":
-        return answerDurations(request, trackOf, memberOf);
       case "operators":
         return answerOperators(request, trackOf, memberOf);
       case "wire":

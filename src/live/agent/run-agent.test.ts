@@ -29,7 +29,13 @@ const beat = (nowMs: number): BeatReport => ({
   ],
   dropped: { reports: 0, points: 0 },
 });
-const REQUEST: AgentRequest = { ask: "program", job: "j", run: "r", rank: 0, iteration: null };
+const REQUEST: AgentRequest = {
+  ask: "wire",
+  job: "j",
+  run: "r",
+  ranks: [0],
+  iterations: [],
+};
 
 class TestLink implements AgentLink {
   isConnected = false;

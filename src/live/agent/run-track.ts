@@ -17,6 +17,7 @@ import { readProgress } from "./rings/ring-header.ts";
 import { RunIterations } from "./iterations/run-iterations.ts";
 import { RunEvents } from "./run-events.ts";
 import type { RunProblem, WatchedRun } from "./run-watcher.ts";
+import { RunShares } from "./shares/run-shares.ts";
 import { StorageIo } from "./evidence/storage-io.ts";
 import { WorkTally } from "./iterations/work-tally.ts";
 
@@ -42,6 +43,7 @@ export class RunTrack {
   readonly #rows = new PointRows();
   readonly #work = new WorkTally();
   readonly #iterations = new RunIterations();
+  readonly #shares = new RunShares();
   #run: string | null = null;
   #told = "";
   #processes = new Map<number, RankProcess>();
@@ -88,6 +90,7 @@ export class RunTrack {
   ): Report[] {
     this.#iterations.tick([...this.ranks.values()], nowMs);
     for (const track of this.ranks.values()) track.take((row) => this.#rows.add(row), this.#work);
+    this.#shares.tick(this.ranks.values(), nowMs);
     for (const row of rowsOfLogs) {
       const track = this.ranks.get(row.rank);
       if (track === undefined || track.hasMarks) continue;
@@ -106,6 +109,7 @@ export class RunTrack {
     this.#told = told;
     const run = this.#run;
     reports.push(...this.#rows.take(this.job, run));
+    reports.push(...this.#shares.take(this.job, run));
     reports.push(...this.events.take(run));
     return reports;
   }

@@ -2,7 +2,7 @@
 import * as P from "../../simulate/cluster/program.ts";
 import type { Simulation } from "../../simulate/cluster/times.ts";
 
-/** As ProgramReply.op has them. */
+/** As OperatorsReply.op has them. */
 export const COLLECTIVE = 0;
 export const SENDING = 1;
 export const RECEIVING = 2;

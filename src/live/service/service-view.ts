@@ -58,7 +58,7 @@ export function serviceView(service: Service, startedMs: number): ServiceView {
       const leased = service.jobs.get(job);
       if (!leased) return null;
       const isEarlier = run !== undefined && run !== leased.saved.run;
-      const series = isEarlier ? undefined : leased.run?.series();
+      const series = isEarlier ? undefined : leased.run?.iterations.series();
       if (series && (series.endMs[0] ?? Infinity) <= fromMs)
         return thinned(series, fromMs, toMs, most);
       const range = {

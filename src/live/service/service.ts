@@ -32,11 +32,9 @@ import { AgentClocks } from "./job/agent-clocks.ts";
 import type { AlertsConfig, Fetch } from "./alerts/types.ts";
 import type { RetentionConfig } from "./config/config.ts";
 import { DataFolder, keepEvidence } from "./store/data-folder.ts";
-import {
-  diagnoseStandstill,
-  localizeSlowdown,
-  type DiagnosisEnv,
-} from "./slowdown/diagnose-incident.ts";
+import { diagnoseStandstill, type DiagnosisEnv } from "./slowdown/diagnose-incident.ts";
+import { explainCulprit } from "./slowdown/explain-culprit.ts";
+import { judgeHere, type Judging } from "./slowdown/judge-thread.ts";
 import { earlierIncidents } from "./incident/earlier-incidents.ts";
 import type { Diagnosis } from "./job/job-events.ts";
 import { JobHistoryWriter } from "./job/job-history-writer.ts";
@@ -99,6 +97,8 @@ export interface ServiceOptions {
   readonly rightOf?: LinkStore["rightOf"];
   nowMs(this: void): number;
   newId(this: void): string;
+  /** Where jobs are judged: here where the clock is set, which is how it is where this is absent. */
+  readonly judging?: Judging;
   readonly fetch: Fetch;
   readonly environment: Readonly<Record<string, string | undefined>>;
   log(this: void, line: string): void;
@@ -156,6 +156,7 @@ export class Service {
   /** Of those who must not wait for ever. */
   readonly history: TimelyHistory;
   readonly #learning: LogLearning | null;
+  readonly #judging: Judging;
   readonly #leases: JobLeases;
   readonly #historyWriter: JobHistoryWriter;
   readonly #timers: NodeJS.Timeout[] = [];
@@ -173,6 +174,7 @@ export class Service {
     const { history, nowMs } = options;
     this.#live = { alerts: options.alerts, actions: { ...options.actions } };
     this.publisher = new Publisher(nowMs, options.log);
+    this.#judging = options.judging ?? judgeHere();
     const { trouble } = this.publisher;
     this.#historyWriter = new JobHistoryWriter(history, trouble);
     this.#leases = new JobLeases({
@@ -475,6 +477,7 @@ export class Service {
     await this.machines?.close();
     this.temperatures.close();
     await Promise.all([...this.jobs.values()].map((leased) => leased.close()));
+    await this.#judging.close();
     await Promise.race([this.pictures.idle(), after(CLOSE_MS)]);
     this.#leases.jobs.clear();
   }
@@ -529,10 +532,11 @@ export class Service {
       actions: this.actions,
       detection: { hangMs, pauseMs, relapseMs, validation, ...thresholds.get(lease.job) },
       lost,
+      judging: this.#judging,
       effects: {
         nowMs,
-        localize: async (search) => {
-          const found = await localizeSlowdown(search, this.#diagnosisEnv);
+        explain: async (explain) => {
+          const found = await explainCulprit(explain, this.#diagnosisEnv);
           this.figures.localizations++;
           this.figures.fetchedBytes += found.bytes;
           return found;

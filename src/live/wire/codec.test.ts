@@ -22,6 +22,7 @@ import {
   ASKS,
   LIMITS,
   type PointsReport,
+  type SharesReport,
 } from "./messages.ts";
 import {
   anyHello,
@@ -31,6 +32,7 @@ import {
   beatOf,
   eventOf,
   pointsOf,
+  sharesOf,
 } from "../../../test/support/live/messages.ts";
 
 const hello: AgentHello = { protocol: 1, agent: "n-1", machine: "n.1", boot: "b", version: "0" };
@@ -47,6 +49,30 @@ function shifted(bytes: Uint8Array, by: number): Uint8Array {
   room.set(bytes, by);
   return room.subarray(by);
 }
+
+describe("shares", () => {
+  it("cost 24 bytes a second of each rank, beside the head and the wires", () => {
+    const bytes = (slots: number): number => encodeReport(1, sharesOf(slots)).length;
+    expect(Math.floor((bytes(122) - bytes(2)) / 60)).toBe(8 * 24 + 2 * 6);
+  });
+
+  it("are refused unless they are whole slots, of times and ranks that can be", () => {
+    const sound = sharesOf(2);
+    const defect = (change: Partial<SharesReport>): string | null =>
+      reportDefect({ ...sound, ...change });
+    expect(defect({})).toBeNull();
+    expect(defect({ ranks: [0, 1, 2] })).toBe("shares that are not whole slots");
+    expect(defect({ ranks: [] })).toBe("shares that are not whole slots");
+    expect(defect({ late: sound.late.subarray(1) })).toBe("columns of unequal length");
+    expect(defect({ wires: ["a", "b"] })).toBe("times of wires that are not whole slots");
+    expect(defect({ wireMs: Float32Array.of(-1, 2) })).toBe("an operator that is no duration");
+    expect(defect({ wireMs: Float32Array.of(NaN, 2) })).toBeNull();
+    expect(defect({ ranks: [0, 1, 2, 3, 4, 5, 6, 1 << 30] })).toMatch(
+      /^ranks is not a whole number/,
+    );
+    expect(defect({ firstSlot: 1.5 })).toMatch(/^firstSlot is not a whole number/);
+  });
+});
 
 describe("frames", () => {
   it("of an event that only other versions have a word for are a remark", () => {
@@ -278,14 +304,6 @@ describe("frames", () => {
     }
   });
 
-  it("that ask for more than a reply holds are refused", () => {
-    const nth = Array.from({ length: 5000 }, (_, i) => i);
-    const picks = [{ rank: 0, of: { places: nth } }];
-    const ask = { ask: "durations", job: "j", run: "r", picks } as const;
-    expect(decodeFrame(encodeRequest(1, { ...ask, iterations: nth }))).toBeInstanceOf(FrameError);
-    expect(decoded(encodeRequest(1, { ...ask, iterations: [1, 2] })).type).toBe("request");
-  });
-
   it("of operators that are not there are refused", () => {
     const none = { op: new Uint8Array(1), group: new Int32Array(1), peer: new Int32Array(1) };
     const f64 = (): Float64Array => new Float64Array(1);
@@ -311,7 +329,13 @@ describe("frames", () => {
 
   it("too long for one message come in parts", () => {
     const ms = Float32Array.from({ length: PART_BYTES }, (_, i) => i);
-    const bytes = encodeReply(9, { kind: "durations", ms });
+    const bytes = encodeReply(9, {
+      kind: "wire",
+      rank: new Int32Array(1),
+      group: new Int32Array(1),
+      peer: new Int32Array(1),
+      ms,
+    });
     const parts = encodeParts(9, bytes).map(decoded);
     expect(parts).toHaveLength(5);
     const whole = Buffer.concat(parts.map((part) => (part.type === "part" ? part.bytes : bytes)));

@@ -85,6 +85,7 @@ function readHead(bytes: Uint8Array): Fields {
 
 const ARRAYS = {
   u8: Uint8Array,
+  u16: Uint16Array,
   u32: Uint32Array,
   i32: Int32Array,
   f32: Float32Array,
@@ -93,6 +94,7 @@ const ARRAYS = {
 
 interface Arrays {
   u8: Uint8Array;
+  u16: Uint16Array;
   u32: Uint32Array;
   i32: Int32Array;
   f32: Float32Array;

@@ -1,9 +1,10 @@
 /**
  * What agents and the service say to each other, whatever carries it: a WebSocket to the service's own port, or NATS.
- * Iteration times flow all the time and are small; operators stay on their machines until a search asks for some of
- * them (Holmes §5.2). Every message is a frame (codec.ts): a JSON head, and columns of numbers behind it.
+ * Iteration times, and how each half second passed, flow all the time and are small; operators stay on their machines until
+ * somebody asks for some of them (Holmes §5.2). Every message is a frame (codec.ts): a JSON head, and columns of numbers behind it.
  */
 import type { Rank } from "../../model/ids.ts";
+import type { ShareColumns } from "../../model/rank-shares.ts";
 import type { WorkSummary } from "../../model/work-summary.ts";
 
 export const PROTOCOL = 1;
@@ -16,6 +17,9 @@ export const LIMITS = {
   worldSize: 1 << 18,
   groupsPerRank: 1024,
   pointsPerFrame: 65_536,
+  /** Slots of ranks, or of wires, in one report of shares; and wires. */
+  sharesPerFrame: 65_536,
+  wiresPerFrame: 1024,
   /** Bytes of one report, and of all that one answer holds. */
   reportBytes: 4 << 20,
   replyBytes: 64 << 20,
@@ -31,7 +35,7 @@ export interface AgentHello {
   /** New at every start: sequence numbers of reports count within it. */
   readonly boot: string;
   readonly version: string;
-  /** What it can be asked; absent in agents that are older than this field, which know FIRST_ASKS. */
+  /** What it can be asked; absent in agents that are older than this field. */
   readonly asks?: readonly string[];
 }
 
@@ -54,7 +58,7 @@ export interface RankReport {
   readonly nic: string | null;
   readonly leaf: string | null;
   readonly stage: number | null;
-  /** Index of a group in this list is what `ProgramReply.group` means. */
+  /** Index of a group in this list is what `OperatorsReply.group` means. */
   readonly groups: readonly GroupReport[];
 }
 
@@ -90,6 +94,22 @@ export interface PointsReport {
   readonly recvMs: Float32Array;
   /** From the CPU's first call of an operator in the iteration to its last; NaN where unknown. */
   readonly issueMs: Float32Array;
+}
+
+/**
+ * How the time of this machine's ranks passed, in some half seconds (SLOT_MS): for the judge of slowness. Only of ranks whose
+ * operators are timed; a service older than this passes it over.
+ */
+export interface SharesReport extends ShareColumns {
+  readonly kind: "shares";
+  readonly job: string;
+  readonly run: string;
+  /** In the order in which they stand in each slot. */
+  readonly ranks: readonly Rank[];
+  /** Milliseconds since 1970 of the first slot, in slots. */
+  readonly firstSlot: number;
+  /** Keys of groups of two and more (GroupReport), in the order in which they stand in each slot. */
+  readonly wires: readonly string[];
 }
 
 /** What of a job stands how on this machine, every few seconds, also while nothing happens. */
@@ -130,12 +150,10 @@ export interface EventReport {
   readonly says: string;
 }
 
-export type Report = JobReport | PointsReport | BeatReport | EventReport;
+export type Report = JobReport | PointsReport | SharesReport | BeatReport | EventReport;
 
 /** Asked of the agent that has the rank. */
 export type AgentRequest =
-  | ProgramRequest
-  | DurationsRequest
   | OperatorsRequest
   | WireRequest
   | EvidenceRequest
@@ -147,8 +165,6 @@ export type AgentRequest =
 
 /** What an agent of this version answers. A service asks an agent only for what the agent's hello lists. */
 export const ASKS = [
-  "program",
-  "durations",
   "operators",
   "wire",
   "evidence",
@@ -164,55 +180,6 @@ export interface UnknownRequest {
   readonly job: string;
   readonly run: string;
   readonly word: string;
-}
-
-/** What a rank runs in an iteration: the latest that the agent holds where `iteration` is null or not held. */
-export interface ProgramRequest {
-  readonly ask: "program";
-  readonly job: string;
-  readonly run: string;
-  readonly rank: Rank;
-  readonly iteration: number | null;
-}
-export interface ProgramReply {
-  readonly kind: "program";
-  /** COLLECTIVE 0, SENDING 1, RECEIVING 2, in the order of issue. */
-  readonly op: Uint8Array;
-  /** Index into the rank's groups; -1 where unknown. */
-  readonly group: Int32Array;
-  /**
-   * Global rank of the other side of a transfer; -1 for collectives. Where the agent knows only its place in the group
-   * (who else is in it, only all agents together know): -2 - place. Durations of such are asked for by places.
-   */
-  readonly peer: Int32Array;
-  /** Iterations that the agent holds whole, ascending. */
-  readonly iterations: Float64Array;
-}
-
-/**
- * Durations of single operators, one entry of `picks` after the other; iteration-major within an entry. Many ranks of
- * one agent in one request.
- */
-export interface DurationsRequest {
-  readonly ask: "durations";
-  readonly job: string;
-  readonly run: string;
-  readonly iterations: readonly number[];
-  readonly picks: readonly Pick[];
-}
-export interface Pick {
-  readonly rank: Rank;
-  readonly of:
-    | { readonly places: readonly number[] }
-    /** The nth collectives of the group in an iteration; `group` is GroupReport.key. */
-    | { readonly group: string; readonly nth: readonly number[] }
-    /** The nth transfers of an iteration to or from a rank, as this rank saw them. */
-    | { readonly sends: boolean; readonly peer: Rank; readonly nth: readonly number[] };
-}
-export interface DurationsReply {
-  readonly kind: "durations";
-  /** Milliseconds; NaN where there is no such operator. */
-  readonly ms: Float32Array;
 }
 
 /** All operators of one rank in a stretch of iterations. */
@@ -234,8 +201,14 @@ export interface OperatorsReply {
   readonly durationMs: Float64Array;
   /** One entry an operator, as OperatorTable has them; nanoseconds since `epochMs`. */
   readonly epochMs: number;
+  /** COLLECTIVE 0, SENDING 1, RECEIVING 2, in the order of issue. */
   readonly op: Uint8Array;
+  /** Index into the rank's groups; -1 where unknown. */
   readonly group: Int32Array;
+  /**
+   * Global rank of the other side of a transfer; -1 for collectives. Where the agent knows only its place in the group
+   * (who else is in it, only all agents together know): -2 - place.
+   */
   readonly peer: Int32Array;
   readonly seq: Int32Array;
   readonly bytes: Float64Array;
@@ -254,7 +227,7 @@ export interface WireRequest {
 }
 export interface WireReply {
   readonly kind: "wire";
-  /** One entry a rank, group and peer, as in ProgramReply; to whom collectives send is the next member of their ring. */
+  /** One entry a rank, group and peer, as in OperatorsReply; to whom collectives send is the next member of their ring. */
   readonly rank: Int32Array;
   readonly group: Int32Array;
   readonly peer: Int32Array;
@@ -350,10 +323,4 @@ export interface RefusedReply {
   readonly why: string;
 }
 
-export type AgentReply =
-  | ProgramReply
-  | DurationsReply
-  | OperatorsReply
-  | WireReply
-  | EvidenceReply
-  | RefusedReply;
+export type AgentReply = OperatorsReply | WireReply | EvidenceReply | RefusedReply;

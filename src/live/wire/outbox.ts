@@ -1,5 +1,5 @@
 /**
- * Reports that nobody has taken yet, encoded, within a bound. When it is full the oldest points go first, then the
+ * Reports that nobody has taken yet, encoded, within a bound. When it is full the oldest points and shares go first, then the
  * oldest of the rest; both are counted. Of beats only the newest is worth anything: it replaces the one before, uncounted.
  */
 import { encodeReport, reportDefect } from "./codec.ts";
@@ -10,6 +10,8 @@ export interface OutboxEntry {
   readonly job: string;
   /** Rows of points; 0 for other reports. */
   readonly points: number;
+  /** Of a stream: points and shares, of which others come. */
+  readonly isStream: boolean;
   /** null when it has been taken, replaced or dropped. */
   bytes: Uint8Array | null;
 }
@@ -39,10 +41,10 @@ const ENTRY_BYTES = 128;
 /** `from` goes into every report where no connection stands for the agent. */
 export function createOutbox(bufferBytes: number, from: AgentHello | null): Outbox {
   let entries: OutboxEntry[] = [];
-  /** Places in `entries`: the first that may be alive, the next to hand out, the first that may be points. */
+  /** Places in `entries`: the first that may be alive, the next to hand out, the first that may be of a stream. */
   let first = 0;
   let next = 0;
-  let firstPoints = 0;
+  let firstStream = 0;
   let bytes = 0;
   let sequence = 0;
   const dropped = { reports: 0, points: 0 };
@@ -59,7 +61,7 @@ export function createOutbox(bufferBytes: number, from: AgentHello | null): Outb
     if (first > 1024 && first > entries.length / 2) {
       entries = entries.slice(first);
       next = Math.max(0, next - first);
-      firstPoints = Math.max(0, firstPoints - first);
+      firstStream = Math.max(0, firstStream - first);
       first = 0;
     }
   };
@@ -68,10 +70,10 @@ export function createOutbox(bufferBytes: number, from: AgentHello | null): Outb
     dropped.points += entry.points;
     remove(entry);
   };
-  const oldestPoints = (): OutboxEntry | null => {
-    for (firstPoints = Math.max(firstPoints, first); firstPoints < entries.length; firstPoints++) {
-      const entry = entries[firstPoints]!;
-      if (entry.points > 0 && entry.bytes !== null) return entry;
+  const oldestOfStream = (): OutboxEntry | null => {
+    for (firstStream = Math.max(firstStream, first); firstStream < entries.length; firstStream++) {
+      const entry = entries[firstStream]!;
+      if (entry.isStream && entry.bytes !== null) return entry;
     }
     return null;
   };
@@ -95,7 +97,8 @@ export function createOutbox(bufferBytes: number, from: AgentHello | null): Outb
         dropped.points += points;
         return why;
       }
-      const entry: OutboxEntry = { sequence, job, points, bytes: frame };
+      const isStream = points > 0 || report.kind === "shares";
+      const entry: OutboxEntry = { sequence, job, points, isStream, bytes: frame };
       if (report.kind === "beat") {
         const before = beats.get(job);
         if (before !== undefined) remove(before);
@@ -103,7 +106,7 @@ export function createOutbox(bufferBytes: number, from: AgentHello | null): Outb
       }
       entries.push(entry);
       bytes += frame.length + ENTRY_BYTES;
-      while (bytes > bufferBytes) drop(oldestPoints() ?? entries[first]!);
+      while (bytes > bufferBytes) drop(oldestOfStream() ?? entries[first]!);
       return null;
     },
     next() {

@@ -14,15 +14,7 @@ import {
 } from "./frame.ts";
 import type { AgentReply, AgentRequest, EvidenceReply } from "./messages.ts";
 import { LIMITS } from "./messages.ts";
-import { durationsOf } from "./request-frame.ts";
 
-const PROGRAM = {
-  op: { kind: "u8", table: 0 },
-  group: { kind: "i32", table: 0 },
-  peer: { kind: "i32", table: 0 },
-  iterations: { kind: "f64", table: 1 },
-} as const satisfies Layout;
-const DURATIONS = { ms: { kind: "f32", table: 0 } } as const satisfies Layout;
 const OPERATORS = {
   iteration: { kind: "f64", table: 0 },
   from: { kind: "i32", table: 0 },
@@ -47,15 +39,11 @@ const WIRE = {
 } as const satisfies Layout;
 
 const LAYOUTS = {
-  program: PROGRAM,
-  durations: DURATIONS,
   operators: OPERATORS,
   wire: WIRE,
 } as const;
 
 const KINDS = [
-  "program",
-  "durations",
   "operators",
   "wire",
   "evidence",
@@ -108,12 +96,6 @@ export function checkReply(reply: AgentReply): void {
 export function readReply(head: Fields, payload: RawFrame["payload"]): AgentReply {
   const kind = wordIn(head, "kind", KINDS);
   switch (kind) {
-    case "program": {
-      const columns = readColumns(PROGRAM, head["lengths"], payload, MOST_ROWS);
-      return { kind, ...columns };
-    }
-    case "durations":
-      return { kind, ...readColumns(DURATIONS, head["lengths"], payload, MOST_ROWS) };
     case "wire":
       return { kind, ...readColumns(WIRE, head["lengths"], payload, MOST_ROWS) };
     case "operators":
@@ -190,9 +172,6 @@ export function misfit(request: AgentRequest, reply: AgentReply): string | null 
   if (reply.kind === "refused") return null;
   if (reply.kind !== (ANSWERED_WITH_EVIDENCE.has(request.ask) ? "evidence" : request.ask))
     return `it answered ${request.ask} with ${reply.kind}`;
-  if (request.ask === "durations" && reply.kind === "durations") {
-    if (reply.ms.length !== durationsOf(request)) return "its durations are not as many as asked";
-  }
   if (request.ask === "wire" && reply.kind === "wire") {
     if (reply.ms.length !== reply.rank.length * request.iterations.length)
       return "its times on the wire are not as many as asked";

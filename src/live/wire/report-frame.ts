@@ -43,6 +43,7 @@ import type {
   Report,
 } from "./messages.ts";
 import { LIMITS } from "./messages.ts";
+import { checkShares, readShares, sharesColumns, sharesHead } from "./shares-frame.ts";
 
 const POINTS = {
   iteration: { kind: "f64", table: 0 },
@@ -55,7 +56,7 @@ const POINTS = {
   issueMs: { kind: "f32", table: 0 },
 } as const;
 
-const KINDS = ["job", "points", "beat", "event"] as const;
+const KINDS = ["job", "points", "shares", "beat", "event"] as const;
 const EVENTS: readonly EventReport["what"][] = [
   "gone",
   "stopped",
@@ -69,17 +70,23 @@ const PIDS = 2 ** 31;
 
 export function reportHead(report: Report): Fields {
   if (report.kind === "event") return { ...report, says: cutText(report.says, LIMITS.textLength) };
+  if (report.kind === "shares") return sharesHead(report);
   if (report.kind !== "points") return { ...report };
   const { kind, job, run } = report;
   return { kind, job, run, lengths: lengthsOf(POINTS, report) };
 }
 
 export function reportColumns(report: Report): ArrayBufferView[] {
+  if (report.kind === "shares") return sharesColumns(report);
   return report.kind === "points" ? columnsOf(POINTS, report) : [];
 }
 
 /** Throws FrameError where no service would take it, before anything is encoded. */
 export function checkReport(report: Report): void {
+  if (report.kind === "shares") {
+    checkShares(report);
+    return;
+  }
   if (report.kind !== "points") {
     readReport(reportHead(report), new Uint8Array(0));
     return;
@@ -95,6 +102,7 @@ export function readReport(head: Fields, payload: RawFrame["payload"]): Report |
   const kind = KINDS.find((known) => known === word);
   if (kind === undefined) return null;
   if (kind === "points") return readPoints(head, payload);
+  if (kind === "shares") return readShares(head, payload);
   if (payload.length > 0) throw new FrameError("a payload behind a report that has none");
   if (kind === "job") return readJob(head);
   return kind === "beat" ? readBeat(head) : readEvent(head);

@@ -183,20 +183,23 @@ describe("a pause of the whole process", () => {
 });
 
 describe("questions over a WebSocket", () => {
-  const ask = { ask: "program", job: "j", run: "r", rank: 0, iteration: null } as const;
-  const durations = (n: number): AgentReply => ({
-    kind: "durations",
-    ms: new Float32Array(n).fill(2),
+  const stretch = { fromIteration: 1, toIteration: 9 };
+  const ask = { ask: "operators", job: "j", run: "r", rank: 0, ...stretch } as const;
+  const links = (n: number, iterations: number): AgentReply => ({
+    kind: "wire",
+    rank: new Int32Array(n),
+    group: new Int32Array(n),
+    peer: new Int32Array(n),
+    ms: new Float32Array(n * iterations).fill(2),
   });
 
   it("are answered, also with much, with refusals and while a report waits for the answer", async () => {
     const heard = hear();
     const answers: AgentReply[] = [];
     const askBack: AgentBusHandlers["report"] = async ({ agent }) => {
-      const picks = [{ rank: 0, of: { places: Array.from({ length: 1000 }, (_, i) => i) } }];
-      const iterations = Array.from({ length: 1500 }, (_, i) => i);
+      const iterations = Array.from({ length: 250 }, (_, i) => i);
       answers.push(
-        await bus.ask(agent, { ask: "durations", job: "j", run: "r", iterations, picks }, 20_000),
+        await bus.ask(agent, { ask: "wire", job: "j", run: "r", ranks: [0], iterations }, 20_000),
       );
     };
     const { bus, url } = await service({
@@ -205,14 +208,14 @@ describe("questions over a WebSocket", () => {
     });
     const one = link(url, {
       answer: async (request) => {
-        if (request.ask === "durations") return durations(1_500_000);
+        if (request.ask === "wire") return links(6000, request.iterations.length);
         throw new Error("no such\u001b[2J ring");
       },
     });
     one.send(pointsOf(1));
     await one.flush(30_000);
     const [answer] = answers;
-    expect(answer?.kind === "durations" && answer.ms.every((ms) => ms === 2)).toBe(true);
+    expect(answer?.kind === "wire" && answer.ms.every((ms) => ms === 2)).toBe(true);
     expect(bus.traffic.replyBytes).toBeGreaterThan(6_000_000);
     expect(await bus.ask("node-1", ask, 5000)).toEqual({
       kind: "refused",
@@ -241,8 +244,8 @@ describe("questions over a WebSocket", () => {
     const one = link(url, { answer: () => reply });
     await until(() => one.isConnected, "connected");
     await expect(bus.ask("node-1", ask, 20)).rejects.toThrow(/no answer within 20 ms/);
-    reply = Promise.resolve(durations(1));
-    await expect(bus.ask("node-1", ask, 5000)).rejects.toThrow(/answered program with durations/);
+    reply = Promise.resolve(links(1, 1));
+    await expect(bus.ask("node-1", ask, 5000)).rejects.toThrow(/answered operators with wire/);
     reply = new Promise<AgentReply>(() => {});
     const asked = bus.ask("node-1", ask, 20_000);
     await Promise.all([expect(asked).rejects.toThrow(/gone/), one.close()]);

@@ -1,7 +1,6 @@
 /**
- * How far the clocks of traced ranks are apart, from the kernels themselves, as methods/localize/clocks.ts has it from
- * flight-recorder operators: a collective ends on all members at once. Pipeline stages often share no collective, so
- * what these leave apart is joined by sends and receives: a receive ends no earlier than its send, in both directions,
+ * How far the clocks of traced ranks are apart, from the kernels themselves: a collective ends on all members at once.
+ * Pipeline stages often share no collective, so what these leave apart is joined by sends and receives: a receive ends no earlier than its send, in both directions,
  * and half of what the closest pairs differ by is the clocks' (as NTP does it).
  */
 import { getOrInsert } from "../../base/group-by.ts";

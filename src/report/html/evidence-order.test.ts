@@ -11,7 +11,7 @@ const section = (id: string, ...shows: EvidenceSection["shows"]): EvidenceSectio
   folds: "more",
   body: html`${id}`,
 });
-const STORY = section("story", "localize/slow-rank");
+const STORY = section("story", "slow/judge");
 const SECTIONS = [
   section("waits", "hang/wait-graph"),
   section("iterations", "iterations/"),

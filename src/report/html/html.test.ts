@@ -144,7 +144,7 @@ describe("the page", () => {
     const text = renderHtml(series, sample.verdict, null, null, sample.picture);
     expectHarmless(text);
     expectWhole(text);
-    const order = ["suspects", "why", "story", "what-if", "metrics", "iterations", "log-lines"];
+    const order = ["suspects", "why", "story", "metrics", "iterations", "log-lines"];
     expect(inOrder(text, ["mitigation", ...order, "missing", "inputs"])).toBe(true);
     expect(sectionOf(text, "metrics")).not.toContain('class="fold"');
     expect(sectionOf(text, "iterations")).toContain('class="fold"');

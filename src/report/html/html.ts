@@ -34,7 +34,7 @@ const MAX_PATH_CHARS = 400;
 
 /**
  * `traces`: where the job left profiler traces; `machines`: where there are monitoring metrics of them; `picture`: the
- * story, what-if and log lines, and whatever of the others is not given in full.
+ * story and log lines, and whatever of the others is not given in full.
  */
 export function renderHtml(
   job: Job,

@@ -3,37 +3,22 @@ import type { IncidentPicture } from "../../model/picture.ts";
 import { LogLines } from "../parts/log-lines.tsx";
 import { markupOf } from "../parts/markup-of.ts";
 import { Metrics } from "../parts/metrics.tsx";
-import { Story } from "../parts/story.tsx";
+import { Story, storyTitle } from "../parts/story.tsx";
 import { Timeline } from "../parts/timeline.tsx";
-import { WhatIf } from "../parts/what-if.tsx";
 import type { EvidenceSection } from "./evidence-order.ts";
 
 /** Shown right after the suspects, whatever decided. */
 export function storySections(picture: IncidentPicture | null): readonly EvidenceSection[] {
-  const { story = null, whatIf = null } = picture ?? {};
+  const { story = null } = picture ?? {};
+  if (!story) return [];
   return [
-    ...(story
-      ? [
-          {
-            id: "story",
-            name: "How it spread",
-            shows: ["localize/slow-rank", "localize/slow-link"] as const,
-            folds: "",
-            body: markupOf(Story, { story }),
-          },
-        ]
-      : []),
-    ...(whatIf
-      ? [
-          {
-            id: "what-if",
-            name: "What if",
-            shows: ["localize/what-if"] as const,
-            folds: "",
-            body: markupOf(WhatIf, { whatIf }),
-          },
-        ]
-      : []),
+    {
+      id: "story",
+      name: storyTitle(story),
+      shows: ["slow/"] as const,
+      folds: "",
+      body: markupOf(Story, { story }),
+    },
   ];
 }
 

@@ -111,8 +111,6 @@ const CARDS = `
   overflow-wrap: anywhere; }
 .fl-reasoning h3 { font-size: 1rem; margin: 16px 0 6px; }
 .fl-reasoning > :last-child { margin-bottom: 0; }
-.fl-ranking { border-collapse: collapse; margin: 0 0 10px; }
-.fl-ranking th, .fl-ranking td { padding: 2px 16px 2px 0; text-align: left; font-variant-numeric: tabular-nums; }
 .fl-decided, .fl-conflicts, .fl-changes { padding-left: 22px; margin: 0 0 10px; }
 .fl-decided li, .fl-conflicts li, .fl-changes li { margin-bottom: 8px; overflow-wrap: anywhere; }
 .fl-decided li::marker { font-weight: 700; } .fl-decided .fl-p { margin-bottom: 2px; font-weight: 600; }
@@ -153,18 +151,6 @@ const STORY = `
 .fl-waits { background: var(--wait); } .fl-late { background: var(--bad); width: 10px; }
 .fl-absent { border: 1.5px dashed var(--bad); }
 .fl-before { width: 2px; height: 14px; background: var(--text); vertical-align: -3px; }
-.fl-what-if { max-width: 800px; }
-.fl-what-if ul { list-style: none; padding: 0; margin: 0 0 10px; display: grid; gap: 8px 14px;
-  grid-template-columns: minmax(0, max-content) minmax(80px, 1fr) max-content; align-items: center; }
-.fl-what-if li { display: contents; }
-.fl-what-if span { overflow-wrap: anywhere; }
-.fl-what-if .fl-figures { font-variant-numeric: tabular-nums; white-space: nowrap; }
-.fl-what-if svg { width: 100%; height: 18px; display: block; }
-.fl-what-if .fl-track { fill: var(--panel); } .fl-what-if .fl-fill { fill: var(--tone); }
-@media (max-width: 640px) {
-  .fl-what-if ul { grid-template-columns: 1fr max-content; }
-  .fl-what-if li span:first-child { grid-column: 1 / -1; margin-bottom: -6px; }
-}
 `;
 
 const LOGS = `
@@ -216,7 +202,7 @@ const MEDIA = `
 @media print {
   .js .fl-command button { display: none; }
   .fl-log ol, .fl-scroll, .fl-data { max-height: none; overflow: visible; }
-  .fl-head, .fl-card, .fl-hop, .fl-finding, .fl-what-if, .fl-decided li { break-inside: avoid; }
+  .fl-head, .fl-card, .fl-hop, .fl-finding, .fl-decided li { break-inside: avoid; }
 }
 `;
 

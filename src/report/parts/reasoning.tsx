@@ -16,11 +16,10 @@ import { placeWords } from "./evidence.tsx";
 
 const MOST_SAYS = 600;
 const MOST_NAME = 120;
-const MOST_DEVICES = 5;
 const MOST_PLACES = 2;
 
 export interface ReasoningProps {
-  readonly verdict: Pick<Verdict, "findings" | "reasoning" | "ranking">;
+  readonly verdict: Pick<Verdict, "findings" | "reasoning">;
   /** The section that shows what the finding says, where it has one. */
   readonly shownIn?: (finding: string) => { readonly id: string; readonly name: string } | null;
   readonly onCopy?: ((command: string) => void) | undefined;
@@ -40,7 +39,6 @@ export function Reasoning({ verdict, onCopy, ...links }: ReasoningProps): VNode 
           ))}
         </ol>
       )}
-      {verdict.ranking && <Ranking {...verdict.ranking} />}
       {conflicts.length > 0 && (
         <>
           <h3>Other suspects, and why they are less likely</h3>
@@ -95,31 +93,6 @@ function Deciding({ decided, shownIn }: Links & { readonly decided: Decided }): 
         {section && <a href={`#${section.id}`}>{section.name}</a>}
       </p>
     </li>
-  );
-}
-
-/** Which devices slow iterations speak for, taken one by one. */
-function Ranking({ iterations, devices }: NonNullable<Verdict["ranking"]>): VNode {
-  return (
-    <>
-      <h3>Devices, by {count(iterations, "slow iteration")} searched one by one</h3>
-      <table class="fl-ranking">
-        <thead>
-          <tr>
-            <th>Device</th>
-            <th>Searches</th>
-          </tr>
-        </thead>
-        <tbody>
-          {devices.slice(0, MOST_DEVICES).map(({ name, irregularities }) => (
-            <tr>
-              <td>{cutText(name, MOST_NAME)}</td>
-              <td>{irregularities}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </>
   );
 }
 

@@ -1,9 +1,10 @@
 /**
- * One operator as bars across its group. All leave it at the same moment, so bars of an operator end at one line, and the
- * short one came last (Holmes §4.2). Rows of ranks that matter are high enough to be read, the others are thin: 64 fit.
+ * One operator as bars across its group: they end at one line, now, and the longest came first (Holmes §4.2). Or times of ranks
+ * that were compared, which begin at one line. Rows of ranks that matter are high enough to be read, the others are thin: 64 fit.
  */
 import type { VNode } from "preact";
-import type { StoryBar, StoryHop } from "../../model/picture.ts";
+import { isOperator, type StoryBar, type StoryHop } from "../../model/picture.ts";
+import { cutText } from "../../base/text.ts";
 import { time } from "../mitigation-words.ts";
 
 const WIDTH = 340;
@@ -31,7 +32,7 @@ interface Row {
 export function StoryBars({ hop }: { readonly hop: StoryHop }): VNode {
   const rows = placeRows(hop);
   const bottom = rows.length === 0 ? TOP : rows.at(-1)!.y + rows.at(-1)!.height;
-  const isOwn = hop.kind === "own";
+  const isTime = !isOperator(hop);
   const longest = Math.max(
     ...rows.map(({ bar }) => Math.max(amount(bar.ms) ?? 0, amount(bar.beforeMs) ?? 0)),
     1e-9,
@@ -44,9 +45,9 @@ export function StoryBars({ hop }: { readonly hop: StoryHop }): VNode {
       aria-label={barsSentence(hop)}
       viewBox={`0 0 ${WIDTH} ${bottom + 4}`}
     >
-      <path class="sb-end" d={`M${isOwn ? LEFT : RIGHT} ${TOP - 4}V${bottom + 3}`} />
-      <text class={isOwn ? "sb-axis" : "sb-axis sb-left"} x={isOwn ? LEFT : RIGHT} y={TOP - 6}>
-        {isOwn ? "own time" : isOpen(hop) ? "not ended" : "end, the same for all"}
+      <path class="sb-end" d={`M${isTime ? LEFT : RIGHT} ${TOP - 4}V${bottom + 3}`} />
+      <text class={isTime ? "sb-axis" : "sb-axis sb-left"} x={isTime ? LEFT : RIGHT} y={TOP - 6}>
+        {AXES[hop.kind] ?? ""}
       </text>
       {rows.map((row) => (
         <BarRow hop={hop} row={row} lengthOf={lengthOf} />
@@ -54,6 +55,14 @@ export function StoryBars({ hop }: { readonly hop: StoryHop }): VNode {
     </svg>
   );
 }
+
+const AXES: Readonly<Record<StoryHop["kind"], string>> = {
+  collective: "not ended",
+  transfer: "not ended",
+  inside: "in operators",
+  own: "outside operators",
+  wires: "at least",
+};
 
 /** Who is drawn high and named: all where there are few; else whom the hop is about, and both ends of the group. */
 function placeRows(hop: StoryHop): Row[] {
@@ -87,35 +96,36 @@ function BarRow({
 }): VNode {
   const { bar, y, height, isNamed } = row;
   const ms = amount(bar.ms);
-  const isOwn = hop.kind === "own";
+  const isTime = !isOperator(hop);
   const inner = isNamed ? height - 4 : height - 1.5;
   const top = round(y + (height - inner) / 2);
   const width = ms === null ? RIGHT - LEFT : lengthOf(ms);
   const before = amount(bar.beforeMs);
+  const isFrom = !isTime && bar.rank === hop.from;
   const role = bar.role === "late" || bar.role === "absent" ? bar.role : "waits";
   return (
     <g class={`sb-${role}`}>
       {isNamed && (
-        <text class={bar.rank === hop.from ? "sb-name sb-from" : "sb-name"} x="2" y={y + 12}>
-          {rankLabel(bar, bar.rank === hop.from && bar.rank !== hop.to)}
+        <text class={isFrom ? "sb-name sb-from" : "sb-name"} x="2" y={y + 12}>
+          {rankLabel(bar, !isTime && bar.rank === hop.from && bar.rank !== hop.to)}
         </text>
       )}
       <rect
         class="sb-bar"
-        x={round(isOwn ? LEFT : RIGHT - width)}
+        x={round(isTime ? LEFT : RIGHT - width)}
         y={top}
         width={round(width)}
         height={round(inner)}
         rx={isNamed ? 2 : 1}
       />
-      {isOwn && before !== null && (
+      {isTime && before !== null && (
         <path class="sb-before" d={`M${round(LEFT + lengthOf(before))} ${round(y)}v${height}`} />
       )}
       {isNamed && (
         <Figure
-          words={figureOf(bar, ms, isOwn)}
+          words={figureOf(bar, ms)}
           width={width}
-          isOwn={isOwn}
+          isTime={isTime}
           y={y + 12}
           isEmpty={role === "absent"}
         />
@@ -128,13 +138,13 @@ function BarRow({
 function Figure({
   words,
   width,
-  isOwn,
+  isTime,
   y,
   isEmpty,
 }: {
   readonly words: string;
   readonly width: number;
-  readonly isOwn: boolean;
+  readonly isTime: boolean;
   readonly y: number;
   readonly isEmpty: boolean;
 }): VNode {
@@ -145,8 +155,8 @@ function Figure({
       </text>
     );
   const isInside = RIGHT - LEFT - width < words.length * CHARACTER + 6;
-  const edge = isOwn ? LEFT + width : RIGHT - width;
-  const away = isOwn === isInside ? -5 : 5;
+  const edge = isTime ? LEFT + width : RIGHT - width;
+  const away = isTime === isInside ? -5 : 5;
   return (
     <text
       class={`sb-figure${isInside ? " sb-inside" : ""}${away < 0 ? " sb-left" : ""}`}
@@ -158,24 +168,24 @@ function Figure({
   );
 }
 
-function figureOf(bar: StoryBar, ms: number | null, isOwn: boolean): string {
+function figureOf(bar: StoryBar, ms: number | null): string {
   if (ms === null) return bar.role === "absent" ? "never arrived" : "waits";
-  if (bar.role === "late" && !isOwn) return `arrived last, ${time(ms)}`;
   return time(ms);
 }
 
+/** "rank 17", or the name of a wire. */
+export function barName({ rank, label }: StoryBar): string {
+  return label ?? `rank ${rank}`;
+}
+
 /** "rank 17 node002"; of a long name its end, which is where machines differ. */
-function rankLabel({ rank, machine }: StoryBar, isFollowed: boolean): string {
-  const words = `${isFollowed ? "▸ " : ""}rank ${rank}`;
+function rankLabel(bar: StoryBar, isFollowed: boolean): string {
+  const { machine } = bar;
+  const words = cutText(`${isFollowed ? "▸ " : ""}${barName(bar)}`, LABEL_CHARS);
   if (machine === null || machine === "") return words;
   const room = LABEL_CHARS - words.length - 1;
   if (machine.length <= room) return `${words} ${machine}`;
   return room < 4 ? words : `${words} …${machine.slice(1 - room)}`;
-}
-
-/** An operator that somebody never arrived to has not ended: bars tell how long the others have waited. */
-export function isOpen({ kind, bars }: StoryHop): boolean {
-  return kind !== "own" && bars.some(({ role }) => role === "absent");
 }
 
 /** The drawing in words. */

@@ -1,15 +1,20 @@
-/** The way from a rank that waits to the one that all wait for, a card an operator. */
+/** The way from a rank that waits to the one that all wait for, a card an operator; or who was compared with whom. */
 import type { VNode } from "preact";
 import { count, cutText } from "../../base/text.ts";
 import type { Rank } from "../../model/ids.ts";
-import type { Story as StoryPicture, StoryHop } from "../../model/picture.ts";
+import { isOperator, type Story as StoryPicture, type StoryHop } from "../../model/picture.ts";
 import { time } from "../mitigation-words.ts";
-import { amount, isOpen, StoryBars } from "./story-bars.tsx";
+import { amount, barName, StoryBars } from "./story-bars.tsx";
 
 const MOST_HOPS = 8;
 const MOST_TITLE = 200;
 const MOST_SAYS = 600;
 const MOST_ROWS = 64;
+
+/** Of a hang the way of the waiting; of a slow job a comparison. */
+export function storyTitle({ hops }: StoryPicture): string {
+  return hops.some(isOperator) ? "How it spread" : "Compared with its peers";
+}
 
 interface StoryProps {
   readonly story: StoryPicture;
@@ -19,32 +24,24 @@ interface StoryProps {
 
 export function Story({ story, onPoint }: StoryProps): VNode {
   const hops = story.hops.slice(0, MOST_HOPS);
-  const hasEnded = hops.some((hop) => hop.kind !== "own" && !isOpen(hop));
-  const hasOperators = hops.some(({ kind }) => kind !== "own");
+  const hasOperators = hops.some(isOperator);
+  const isLate = hops.some(({ bars }) => bars.some(({ role }) => role === "late"));
   const hasBefore = hops.some(({ bars }) => bars.some(({ beforeMs }) => amount(beforeMs) !== null));
   return (
     <div class="fl-story">
-      {story.iteration !== null && hops.length > 0 && (
-        <p class="fl-p">
-          Iteration {story.iteration}, from a waiting rank to the one that all wait for.
-        </p>
-      )}
       {hops.length > 0 && (
         <ul class="fl-legend">
           {hasOperators && (
             <li>
-              <i class="fl-swatch fl-waits" />{" "}
-              {hasEnded
-                ? "from arrival to the end of the operator: the rank with the shortest bar arrived last"
-                : "how long it has waited"}
+              <i class="fl-swatch fl-waits" /> how long it has waited
             </li>
           )}
-          {hops.some(({ bars }) => bars.some(({ role }) => role === "late")) && (
+          {isLate && (
             <li>
-              <i class="fl-swatch fl-late" /> the others wait for it
+              <i class="fl-swatch fl-late" /> {lateWords(hops[0]!)}
             </li>
           )}
-          {hops.some(isOpen) && (
+          {hops.some(({ bars }) => bars.some(({ role }) => role === "absent")) && (
             <li>
               <i class="fl-swatch fl-absent" /> never arrived
             </li>
@@ -67,6 +64,10 @@ export function Story({ story, onPoint }: StoryProps): VNode {
       <p class="fl-ends">{cutText(story.ends, MOST_SAYS)}</p>
     </div>
   );
+}
+
+function lateWords({ kind }: StoryHop): string {
+  return kind === "wires" ? "takes longer than its like" : "the others wait for it";
 }
 
 function Hop({
@@ -94,13 +95,12 @@ function Hop({
       <StoryBars hop={hop} />
       {leftOut > 0 && <p class="fl-note">{count(leftOut, "more member")}, not drawn.</p>}
       <Figures hop={hop} />
-      {!isLast && <p class="fl-leads">leads to rank {to} →</p>}
+      {!isLast && isOperator(hop) && <p class="fl-leads">leads to rank {to} →</p>}
     </li>
   );
 }
 
 const ROLES: Readonly<Record<string, string>> = {
-  late: "the others wait for it",
   absent: "never arrived",
   waits: "waits",
 };
@@ -108,7 +108,7 @@ const ROLES: Readonly<Record<string, string>> = {
 function Figures({ hop }: { readonly hop: StoryHop }): VNode | null {
   const { bars, kind } = hop;
   if (bars.length === 0) return null;
-  const isOwn = kind === "own";
+  const isTime = !isOperator(hop);
   const words = (ms: number | null): string => {
     const value = amount(ms);
     return value === null ? "–" : time(value);
@@ -120,21 +120,21 @@ function Figures({ hop }: { readonly hop: StoryHop }): VNode | null {
         <table class="fl-table">
           <thead>
             <tr>
-              <th scope="col">Rank</th>
+              <th scope="col">{kind === "wires" ? "Wire" : "Rank"}</th>
               <th scope="col">Machine</th>
-              <th scope="col">{isOwn ? "Own time" : "Until the end"}</th>
-              {isOwn && <th scope="col">Before</th>}
-              <th scope="col">{isOwn ? "" : "What it does"}</th>
+              <th scope="col">{isTime ? "Now" : "Has waited"}</th>
+              {isTime && <th scope="col">Before</th>}
+              <th scope="col">{isTime ? "" : "What it does"}</th>
             </tr>
           </thead>
           <tbody>
-            {bars.slice(0, MOST_ROWS).map(({ rank, machine, ms, beforeMs, role }) => (
+            {bars.slice(0, MOST_ROWS).map((bar) => (
               <tr>
-                <td>{rank}</td>
-                <td>{machine === null ? "–" : cutText(machine, 80)}</td>
-                <td class="fl-number">{words(ms)}</td>
-                {isOwn && <td class="fl-number">{words(beforeMs)}</td>}
-                <td>{isOwn ? (role === "late" ? "late" : "") : (ROLES[role] ?? "")}</td>
+                <td>{bar.label === undefined ? bar.rank : cutText(barName(bar), 80)}</td>
+                <td>{bar.machine === null ? "–" : cutText(bar.machine, 80)}</td>
+                <td class="fl-number">{words(bar.ms)}</td>
+                {isTime && <td class="fl-number">{words(bar.beforeMs)}</td>}
+                <td>{isTime ? (bar.role === "late" ? "slow" : "") : (ROLES[bar.role] ?? "")}</td>
               </tr>
             ))}
           </tbody>

@@ -10,11 +10,10 @@ import type { Story, StoryBar, StoryHop } from "../../model/picture.ts";
 import type { Suspect, Verdict } from "../../model/verdict.ts";
 import type { Absence, StuckOperator } from "../../model/facts.ts";
 import { readWaitOps } from "../../model/wait-ops.ts";
-import { MOST_BARS } from "./fetched-ranks.ts";
-import { machineName, who } from "./story-words.ts";
-import { MOST_HOPS } from "./walk.ts";
+import { machineName, MOST_BARS, who } from "./story-words.ts";
 
 const MOST_TITLE = 300;
+const MOST_HOPS = 8;
 
 export function hangStory(
   job: Job,
@@ -29,7 +28,7 @@ export function hangStory(
     const hops = way.map((step) => hopOf(job, step));
     const last = way.at(-1)!;
     return {
-      story: { iteration: null, hops, ends: endsOf(job, verdict, last, waits.ops) },
+      story: { hops, ends: endsOf(job, verdict, last, waits.ops) },
       lacks: [],
     };
   }
@@ -41,7 +40,7 @@ export function hangStory(
   const ends = harmless(
     cutText(`All members have arrived, and it does not complete.${because}`, MOST_TITLE * 2),
   );
-  return { story: { iteration: null, hops: [hop], ends }, lacks: [] };
+  return { story: { hops: [hop], ends }, lacks: [] };
 }
 
 interface WayStep {

@@ -1,140 +1,140 @@
-/**
- * The story of a slow-down: from a rank that only waits, hop by hop, to the one that the verdict names (Holmes §4.3).
- * The verdict was reached by more evidence than one iteration; a walk that ends elsewhere is no proof of it, and is
- * not shown as one: then other victims and iterations are tried, and if none leads there, that is said.
- */
-import { count, rankWords } from "../../base/text.ts";
-import type { Rank } from "../../model/ids.ts";
+/** The story of a slow job: whom the judge of slowness compared with whom, by what the first suspect's finding says. */
+import { capital, count, durationWords, harmless, rankWords } from "../../base/text.ts";
+import type { Cause } from "../../model/cause.ts";
+import { leadWords, wireWords } from "../../model/compared-words.ts";
+import { factOf, type Compared, type Judged, type SlowDevice } from "../../model/facts.ts";
 import type { Job } from "../../model/job.ts";
-import type { Story } from "../../model/picture.ts";
+import type { Story, StoryBar, StoryHop } from "../../model/picture.ts";
 import type { Suspect, Verdict } from "../../model/verdict.ts";
-import {
-  FetchedRanks,
-  mates,
-  MOST_BARS,
-  spread,
-  walkerOf,
-  type OperatorsAsked,
-} from "./fetched-ranks.ts";
-import type { RankCalls } from "./rank-calls.ts";
-import { isNetwork, who } from "./story-words.ts";
-import { storyOf } from "./walk-story.ts";
-import { storyIterations, type SlowSpan, type StoryIterations } from "./story-iterations.ts";
-import { walk, type Walk, type Walker } from "./walk.ts";
+import { machineName, MOST_BARS, named, who } from "./story-words.ts";
 
-export interface StoryInput extends OperatorsAsked {
+export function slowStory(
+  job: Job,
+  { findings, suspects }: Verdict,
+): { readonly story: Story | null; readonly lacks: readonly string[] } {
+  const lack = (why: string) => ({ story: null, lacks: [`No story: ${why}.`] });
+  const [first] = suspects;
+  if (!first) return lack("the verdict names no rank and no link");
+  const fact = findings
+    .filter(({ id }) => first.evidence.includes(id))
+    .map((finding) => factOf(finding, "slow-rank", "slow-device"))
+    .find((one) => one?.judged !== undefined);
+  if (!fact?.judged) return lack("the suspect was not compared with others");
+  const told: Told = { job, suspects, first, judged: fact.judged };
+  if (fact.fact === "slow-rank")
+    return { story: { hops: [insideHop(told), ownHop(told)], ends: rankEnds(told) }, lacks: [] };
+  if (!fact.judged.compared.wires?.length) return lack("what like wires take is not on record");
+  return { story: { hops: [wiresHop(told, fact)], ends: wireEnds(told, fact) }, lacks: [] };
+}
+
+interface Told {
   readonly job: Job;
-  readonly verdict: Verdict;
-  readonly span: SlowSpan;
-  /** Ranks whose operators can be had. */
-  readonly ranks: readonly Rank[];
+  readonly suspects: readonly Suspect[];
+  readonly first: Suspect;
+  readonly judged: Judged;
 }
 
-export interface ToldStory {
-  readonly story: Story | null;
-  readonly lacks: readonly string[];
-  readonly iterations: StoryIterations | null;
+/** Of a synchronous job's iteration the slow rank spends least in operators: it does not wait there. */
+function insideHop(told: Told): StoryHop {
+  const { group } = told.judged.compared;
+  return {
+    kind: "inside",
+    title: `time in operators, of an iteration: ${named(group)}`,
+    says: harmless(sentence(leadWords(told.first.ranks, told.judged.compared))) + overWords(told),
+    ...barsOf(told, ({ insideMs }) => insideMs),
+  };
 }
 
-/** Ranks that are looked at for how long they wait, and those of them that a walk is begun at. */
-const CANDIDATES = 24;
-const VICTIMS = 8;
-/** Operators on the way that show how far the fault reaches; more show no more. */
-const ENOUGH_HOPS = 2;
-
-export async function slowStory(input: StoryInput): Promise<ToldStory> {
-  const { job, verdict, span } = input;
-  const nothing = (why: string): ToldStory => ({ story: null, lacks: [why], iterations: null });
-  const blamed = [...new Set(verdict.suspects.flatMap(({ ranks }) => ranks))];
-  if (blamed.length === 0)
-    return nothing("No story: the verdict names no rank or link that the waiting could lead to.");
-  if (input.ranks.length < 2)
-    return nothing("No story: no operators with times that show who waits for whom.");
-  const known = new FetchedRanks(input);
-  const near = mates(job, blamed);
-  const candidates = candidatesOf(input.ranks, near, new Set(blamed));
-  const seen = (await known.fetch([...blamed.slice(0, MOST_BARS), ...candidates])).filter(
-    (one) => one !== null,
-  );
-  const iterations = storyIterations(seen, span);
-  if (iterations.shown.length === 0)
-    return nothing("No story: the operators at hand hold no slow iteration that most ranks share.");
-  const walker = walkerOf(job, known, blamed, iterations.healthy, input.mostMembers);
-  const walks: { readonly walked: Walk; readonly suspect: Suspect }[] = [];
-  const elsewhere: string[] = [];
-  const isEnough = (): boolean => walks.some(({ walked }) => walked.hops.length >= ENOUGH_HOPS);
-  for (const iteration of iterations.shown) {
-    if (isEnough()) break;
-    for (const victim of await victimsOf(walker, candidates, near, iteration)) {
-      const walked = await walk(walker, victim, iteration);
-      const suspect = walked ? suspectAt(walked, verdict) : undefined;
-      if (walked && suspect) walks.push({ walked, suspect });
-      else elsewhere.push(walked ? endWords(job, walked) : "");
-      if (isEnough()) break;
-    }
-  }
-  const [best] = walks.toSorted((a, b) => b.walked.hops.length - a.walked.hops.length);
-  if (!best) return { story: null, lacks: [lackOf(elsewhere)], iterations };
-  const { walked, suspect } = best;
-  const story = await storyOf(job, verdict, suspect, known, iterations.healthy, walked);
-  return { story, lacks: [], iterations };
+function ownHop(told: Told): StoryHop {
+  const [first, ...others] = told.judged.compared.ranks;
+  const own = others.map(({ ownMs }) => ownMs[1]).sort((a, b) => a - b);
+  const usual = own[own.length >> 1];
+  const [before, since] = first!.ownMs;
+  const past = before === null ? "" : `, ${durationWords(before)} before`;
+  const peers = others.length === 1 ? "its peer spends" : "its peers spend";
+  const beside = usual === undefined ? "" : `; ${peers} ${durationWords(usual)}`;
+  return {
+    kind: "own",
+    title: "time outside operators, of an iteration",
+    says: sentence(`rank ${first!.rank} spends ${durationWords(since)}${past}${beside}`),
+    ...barsOf(told, ({ ownMs }) => ownMs),
+  };
 }
 
-/** Far from the suspects first: spread over those that share no group with them, then over the others. */
-function candidatesOf(
-  ranks: readonly Rank[],
-  near: ReadonlySet<Rank>,
-  blamed: ReadonlySet<Rank>,
-): Rank[] {
-  const far = ranks.filter((rank) => !near.has(rank));
-  const close = ranks.filter((rank) => near.has(rank) && !blamed.has(rank));
-  return [...spread(far, CANDIDATES), ...spread(close, CANDIDATES)].slice(0, CANDIDATES);
+function barsOf(
+  { job, suspects, first, judged }: Told,
+  timesOf: (one: Compared["ranks"][number]) => readonly [number | null, number],
+): Pick<StoryHop, "from" | "to" | "bars" | "leftOut"> {
+  const blamed = new Set(suspects.flatMap(({ ranks }) => ranks));
+  const bars = judged.compared.ranks
+    .toSorted((a, b) => a.rank - b.rank)
+    .map((one): StoryBar => {
+      const [beforeMs, ms] = timesOf(one);
+      const role = blamed.has(one.rank) ? "late" : "waits";
+      return { rank: one.rank, machine: machineName(job, one.rank), ms, beforeMs, role };
+    });
+  const rank = first.ranks[0]!;
+  return { from: rank, to: rank, bars: bars.slice(0, MOST_BARS), leftOut: 0 };
 }
 
-/** Those that wait most, far ones first; some of those that wait least, too, in case the others wait for something else. */
-async function victimsOf(
-  walker: Walker,
-  candidates: readonly Rank[],
-  near: ReadonlySet<Rank>,
-  iteration: number,
-): Promise<RankCalls[]> {
-  const calls = (await walker.calls(candidates)).filter((one) => one !== null);
-  return calls
-    .filter((one) => one.has(iteration))
-    .map((one) => ({ one, waitsMs: one.waits(iteration, Infinity)[0]?.excessMs ?? 0 }))
-    .filter(({ waitsMs }) => waitsMs > 0)
-    .sort(
-      (a, b) =>
-        Number(near.has(a.one.rank)) - Number(near.has(b.one.rank)) || b.waitsMs - a.waitsMs,
-    )
-    .map(({ one }) => one)
-    .filter((_, k, all) => k < VICTIMS - 2 || k >= all.length - 2);
+function wiresHop(told: Told, { device, explains }: SlowDevice): StoryHop {
+  const { compared } = told.judged;
+  const { wires = [] } = compared;
+  const rank = told.first.ranks[0]!;
+  const bars = wires.map(({ name, ranks, leastMs: [beforeMs, ms] }, i): StoryBar => ({
+    rank: ranks[0] ?? rank,
+    machine: null,
+    label: named(name),
+    ms,
+    beforeMs,
+    role: i < Math.max(1, explains) ? "late" : "waits",
+  }));
+  return {
+    kind: "wires",
+    title: "what communication takes at least, of an iteration",
+    says: harmless(sentence(wireWords(device, Math.max(1, explains), compared))) + overWords(told),
+    from: rank,
+    to: rank,
+    bars: bars.slice(0, MOST_BARS),
+    leftOut: 0,
+  };
 }
 
-/** Whom of the verdict it ends at, in the way that the verdict says. */
-function suspectAt({ end }: Walk, { suspects }: Verdict): Suspect | undefined {
-  if (end.by === "own")
-    return suspects.find((one) => !isNetwork(one) && one.ranks.includes(end.rank));
-  const there = new Set(end.ranks);
-  const takesPart = (rank: Rank): boolean => there.has(rank);
-  // A link is seen where both its ends take part; of other devices one rank is enough.
-  return suspects.find(
-    (one) =>
-      isNetwork(one) &&
-      (one.type === "link" ? one.ranks.every(takesPart) : one.ranks.some(takesPart)),
-  );
+/** None: stretches of time were compared, because iterations are not known. */
+function overWords({ judged }: Told): string {
+  const { iterations } = judged.compared;
+  return iterations > 0 ? ` Medians of ${count(iterations, "iteration")}.` : "";
 }
 
-function endWords(job: Job, { end }: Walk): string {
-  return end.by === "own"
-    ? `to ${who(job, end.rank)}`
-    : `to communication among ${rankWords(end.ranks)}`;
+const DOES: Readonly<Partial<Record<Cause, string>>> = {
+  "gpu-slow": "its GPU computes slowly",
+  "cpu-stall": "its CPU is late to issue work",
+  dataloader: "it waits for its data",
+  storage: "it waits for its storage",
+  "garbage-collection": "it runs Python's garbage collection",
+};
+
+/** What the suspect does instead of waiting, and what it makes of an iteration. */
+function rankEnds(told: Told): string {
+  const { job, suspects, first } = told;
+  const { ranks } = first;
+  const does = suspects
+    .filter((one) => one.ranks.join() === ranks.join())
+    .flatMap(({ cause }) => DOES[cause] ?? [])
+    .join(", or ");
+  const waits = ranks.length === 1 ? `${who(job, ranks[0]!)} waits` : `${rankWords(ranks)} wait`;
+  return `${sentence(`${waits} for no other rank${does === "" ? "" : `: ${does}`}`)}${takesWords(told)}`;
 }
 
-function lackOf(elsewhere: readonly string[]): string {
-  const ends = [...new Set(elsewhere.filter((one) => one !== ""))];
-  const tried = `${count(elsewhere.length, "wait chain")} of slow iterations`;
-  if (ends.length === 0)
-    return `No story: ${tried} led to no cause, so the verdict rests on the findings alone.`;
-  return `No story: ${tried} led ${ends.slice(0, 3).join(", ")} and not to the suspect. Single iterations are weaker evidence than the findings, which compare many.`;
+function wireEnds(told: Told, { device }: SlowDevice): string {
+  return `No rank came late: communication over ${named(device)} is slow.${takesWords(told)}`;
+}
+
+function takesWords({ judged: { healthyMs, slowMs } }: Told): string {
+  if (healthyMs === null) return "";
+  return ` An iteration takes ${durationWords(slowMs)}, ${durationWords(healthyMs)} before.`;
+}
+
+function sentence(text: string): string {
+  return `${capital(text)}.`;
 }

@@ -7,9 +7,9 @@ import type {
   BeatReport,
   EventReport,
   JobReport,
-  Pick,
   PointsReport,
   Report,
+  SharesReport,
 } from "../../../src/live/wire/messages.ts";
 
 const name = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_-]{0,10}$/);
@@ -105,6 +105,27 @@ export function pointsOf(rows: number, job = "job", first = 0): PointsReport {
   };
 }
 
+/** Shares of ranks 0 to 7 and of one wire, slots counting from `first`. */
+export function sharesOf(slots: number, job = "job", first = 3.4e9): SharesReport {
+  const column = (value: number): Uint16Array => new Uint16Array(slots * 8).fill(value);
+  return {
+    kind: "shares",
+    job,
+    run: "run",
+    ranks: [0, 1, 2, 3, 4, 5, 6, 7],
+    firstSlot: first,
+    wires: ["a1"],
+    inside: column(32_767),
+    late: column(6553),
+    gpu: column(26_214),
+    onWire: column(3276),
+    issued: column(100),
+    ended: column(100),
+    wireMs: new Float32Array(slots).fill(2.5),
+    wireCount: new Uint16Array(slots).fill(50),
+  };
+}
+
 export function beatOf(job: string, nowMs: number): BeatReport {
   const standing = { job, run: "run", alive: 8, stopped: [], gone: [], silentMs: 0 };
   return {
@@ -130,31 +151,16 @@ export const anyReport: fc.Arbitrary<Report> = fc.oneof(
   anyBeat,
   anyEvent,
   fc.tuple(fc.nat(20), name).map(([rows, job]) => pointsOf(rows, job)),
+  fc.tuple(fc.nat(20), name).map(([slots, job]) => sharesOf(slots, job)),
 );
-
-const anyPick: fc.Arbitrary<Pick> = fc.record({
-  rank,
-  of: fc.oneof(
-    fc.record({ places: counts }),
-    fc.record({ group: text, nth: counts }),
-    fc.record({ sends: fc.boolean(), peer: rank, nth: counts }),
-  ),
-});
 
 const ofRun = { job: name, run: name };
 export const anyRequest: fc.Arbitrary<AgentRequest> = fc.oneof(
-  fc.record({ ask: fc.constant("program"), ...ofRun, rank, iteration: fc.option(fc.nat()) }),
   fc.record({
     ask: fc.constant("wire"),
     ...ofRun,
     ranks: fc.uniqueArray(rank),
     iterations: counts,
-  }),
-  fc.record({
-    ask: fc.constant("durations"),
-    ...ofRun,
-    iterations: counts,
-    picks: fc.array(anyPick, few),
   }),
   fc.record({
     ask: fc.constant("operators"),
@@ -208,13 +214,6 @@ const ofLength = (n: number): readonly number[] => Array.from({ length: n }, (_,
 const anyFile = fc.record({ name: name.map((at) => `r/${at}`), bytes: fc.uint8Array() });
 
 export const anyReply: fc.Arbitrary<AgentReply> = fc.oneof(
-  fc.tuple(fc.nat(9), fc.nat(9)).map(([n, m]): AgentReply => ({
-    kind: "program",
-    op: Uint8Array.from(ofLength(n)),
-    group: Int32Array.from(ofLength(n)),
-    peer: Int32Array.from(ofLength(n)),
-    iterations: Float64Array.from(ofLength(m)),
-  })),
   fc.tuple(fc.nat(3), fc.nat(9)).map(([n, m]): AgentReply => ({
     kind: "wire",
     rank: Int32Array.from(ofLength(n)),
@@ -222,7 +221,6 @@ export const anyReply: fc.Arbitrary<AgentReply> = fc.oneof(
     peer: Int32Array.from(ofLength(n)),
     ms: Float32Array.from(ofLength(m)),
   })),
-  fc.nat(9).map((n): AgentReply => ({ kind: "durations", ms: Float32Array.from(ofLength(n)) })),
   fc.tuple(fc.nat(3), fc.nat(9)).map(([n, m]): AgentReply => ({
     kind: "operators",
     iteration: Float64Array.from(ofLength(n)),

@@ -1,12 +1,6 @@
 /** Ranks of one group that run the same program, for tests: how long they stay in each collective, and when they call. */
 import type { OperatorTable } from "../../../src/model/operators.ts";
 import type { RankOperators } from "../../../src/model/rank-operators.ts";
-import type { Group } from "../../../src/model/job.ts";
-import type { Rank } from "../../../src/model/ids.ts";
-import {
-  timeBreakdowns,
-  type TimeBreakdown,
-} from "../../../src/methods/localize/time-breakdown.ts";
 
 export interface TestJob {
   readonly ranks: number;
@@ -20,21 +14,8 @@ export interface TestJob {
   readonly lateMs?: (rank: number, iteration: number, nth: number) => number;
 }
 
-export function testRanks(job: TestJob): {
-  cut: RankOperators[];
-  accounts: Map<Rank, TimeBreakdown>;
-} {
-  const ranks = Array.from({ length: job.ranks }, (_, rank) => rank);
-  const group: Group = {
-    id: 0,
-    name: "0",
-    desc: "default_pg",
-    role: "default_pg",
-    ranks,
-    carriesP2p: false,
-  };
-  const cut = ranks.map((rank) => operatorsOf(job, rank));
-  return { cut, accounts: timeBreakdowns(cut, [group]) };
+export function testRanks(job: TestJob): { readonly cut: RankOperators[] } {
+  return { cut: Array.from({ length: job.ranks }, (_, rank) => operatorsOf(job, rank)) };
 }
 
 function operatorsOf(job: TestJob, rank: number): RankOperators {

@@ -68,7 +68,6 @@ export function syntheticHang(shape: Shape): { job: Job; verdict: Verdict } {
     missing: [text("rank 6 left no flight-recorder dump")],
     series: [],
     operators: [],
-    stageOperations: [],
     iterations: [],
     rankOperators: { ranks: [], fetch: () => null },
     places: new Map(),

@@ -42,20 +42,10 @@ export function slowGpu(text: Texts = asIs): Sample {
     picture: {
       schema: "faultline.picture/1",
       story: {
-        iteration: 812,
         hops: slowHops(text),
         ends: text(
-          `Rank ${CULPRIT} on node002 computes: 412 ms of its own time, where it took 181 ms before and its peers take 184 ms.`,
+          `Rank ${CULPRIT} (node002) waits for no other rank: its GPU computes slowly. An iteration takes 497 ms, 262 ms before.`,
         ),
-      },
-      whatIf: {
-        says: text("With rank 17 as fast as its peers, an iteration would take 265 ms."),
-        bars: [
-          { label: text("now"), ms: 497, kind: "now" },
-          { label: text("before iteration 801"), ms: 262, kind: "before" },
-          { label: text("rank 17 as its peers"), ms: 265, kind: "without" },
-          { label: text("rank 40 as its peers"), ms: 494, kind: "without" },
-        ],
       },
       metrics: metrics(text),
       logs: logs(text),
@@ -104,7 +94,6 @@ export function standstill(text: Texts = asIs): Sample {
     picture: {
       ...picture,
       story: {
-        iteration: null,
         hops: [
           {
             kind: "collective",
@@ -118,7 +107,6 @@ export function standstill(text: Texts = asIs): Sample {
         ],
         ends: text("Ranks 24–31 do nothing: their processes are gone with node003."),
       },
-      whatIf: null,
       timeline: null,
       lacks: [text("A job that stands still has no iteration to compare.")],
     },
@@ -138,39 +126,33 @@ function slowHops(text: Texts): StoryHop[] {
     beforeMs,
     role,
   });
+  const peers = Array.from({ length: 16 }, (_, i) => 16 + i);
   return [
     {
-      kind: "collective",
-      title: text("all_reduce #241 of MODEL_PARALLEL"),
-      says: text("Rank 3 waited 238 ms with 62 others; rank 49 came last."),
-      from: 3,
-      to: 49,
-      bars: Array.from({ length: 64 }, (_, rank) =>
-        rank === 49
-          ? bar(rank, 4.2, "late", null)
-          : bar(rank, 205 + 40 * uneven(rank), "waits", null),
+      kind: "inside",
+      title: text("time in operators, of an iteration: DATA_PARALLEL_1"),
+      says: text(
+        "Rank 17 waits 229 ms less in each iteration than the 15 others of DATA_PARALLEL_1 (before: about as long as they); by chance such leads are 4 ms. Medians of 40 iterations.",
+      ),
+      from: 16,
+      to: CULPRIT,
+      bars: peers.map((rank) =>
+        rank === CULPRIT
+          ? bar(CULPRIT, 85, "late", 81)
+          : bar(rank, 310 + 8 * uneven(rank), "waits", 80 + 8 * uneven(rank)),
       ),
       leftOut: 0,
     },
     {
-      kind: "transfer",
-      title: text("transfer from rank 17 to rank 49 (PIPELINE_PARALLEL_1)"),
-      says: text("Rank 49 waited 229 ms for activations; rank 17 sent them late."),
-      from: 49,
-      to: CULPRIT,
-      bars: [bar(CULPRIT, 1.1, "late", null), bar(49, 229, "waits", null)],
-      leftOut: 0,
-    },
-    {
       kind: "own",
-      title: text("time outside communication, ranks of stage 1"),
-      says: text("Rank 17 computed for 412 ms; its peers for 184 ms, as it did before."),
+      title: text("time outside operators, of an iteration"),
+      says: text("Rank 17 spends 412 ms, 181 ms before; its peers spend 184 ms."),
       from: CULPRIT,
       to: CULPRIT,
-      bars: Array.from({ length: 16 }, (_, i) =>
-        16 + i === CULPRIT
+      bars: peers.map((rank, i) =>
+        rank === CULPRIT
           ? bar(CULPRIT, 412, "late", 181)
-          : bar(16 + i, 180 + 8 * uneven(i), "waits", 179 + 8 * uneven(i)),
+          : bar(rank, 180 + 8 * uneven(i), "waits", 179 + 8 * uneven(i)),
       ),
       leftOut: 0,
     },
@@ -257,7 +239,7 @@ function slowVerdict(text: Texts): Verdict {
     findings: [
       {
         id: "f1",
-        method: "localize/slow-rank",
+        method: "slow/judge",
         says: text("rank 17's own time rose from 181 to 412 ms at iteration 801"),
         weight: 0.9,
         at: [{ file: text("/run/42/rank17.log"), line: 4 }],
@@ -273,7 +255,7 @@ function slowVerdict(text: Texts): Verdict {
       },
       {
         id: "f3",
-        method: "localize/slow-link",
+        method: "validation/tests",
         says: text("a slow link"),
         weight: 0.1,
         at: [],

@@ -36,9 +36,9 @@ export function reasonedSlowGpu(text: Texts = (plain) => plain): Sample {
         : suspect,
     ),
     findings: [
-      { ...first!, method: "localize/slow-rank" as const },
+      { ...first!, method: "slow/judge" as const },
       second!,
-      { ...third!, method: "localize/slow-link" as const },
+      { ...third!, method: "validation/tests" as const },
       {
         ...third!,
         id: "f4",

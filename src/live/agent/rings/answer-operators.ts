@@ -1,22 +1,7 @@
-/** Answers about single operators, from the records that are kept: programs, durations, whole stretches. */
-import { getOrInsert } from "../../../base/group-by.ts";
+/** Answers about single operators, from the records that are kept. */
 import { RECORD } from "../../../ingest/probe-ring/layout.ts";
-import {
-  LIMITS,
-  type AgentReply,
-  type DurationsRequest,
-  type OperatorsRequest,
-  type Pick,
-  type ProgramRequest,
-} from "../../wire/messages.ts";
-import {
-  COLLECTIVE,
-  durationMs,
-  SENDING,
-  RECEIVING,
-  type KeptOperators,
-  peerIn,
-} from "./kept-operators.ts";
+import { LIMITS, type AgentReply, type OperatorsRequest } from "../../wire/messages.ts";
+import { COLLECTIVE, type KeptOperators } from "./kept-operators.ts";
 import type { RankTrack } from "../iterations/rank-track.ts";
 import { whole } from "./ring-header.ts";
 
@@ -32,37 +17,6 @@ export type MemberOf = (key: string, place: number) => number;
 
 export function refused(why: string): AgentReply {
   return { kind: "refused", why };
-}
-
-export function answerProgram(
-  { rank, iteration }: ProgramRequest,
-  trackOf: TrackOf,
-  memberOf: MemberOf,
-): AgentReply {
-  const track = trackOf(rank);
-  if (track === null) return refused(`rank ${rank} is not on this machine`);
-  const held = track.heldIterations;
-  const latest = iteration !== null && held.includes(iteration) ? [...held, iteration] : held;
-  const operators = lastWhole(track, latest);
-  if (operators === null)
-    return refused(`of rank ${rank} no iteration is held with all its operators`);
-  const { count, op } = operators;
-  const group = new Int32Array(count);
-  const peer = new Int32Array(count);
-  for (let i = 0; i < count; i++) {
-    group[i] = track.groups.indexOf(operators.communicator[i]!);
-    peer[i] = peerOf(track, operators, i, memberOf);
-  }
-  const iterations = Float64Array.from(held).sort();
-  return { kind: "program", op: Uint8Array.from(op), group, peer, iterations };
-}
-
-function lastWhole(track: RankTrack, numbers: readonly number[]): KeptOperators | null {
-  for (const number of numbers.toReversed()) {
-    const operators = track.operators(track.index.get(number)!);
-    if (operators?.isWhole) return operators;
-  }
-  return null;
 }
 
 /** As messages.ts says: the global rank, -2 - place where only that is known, -1 for collectives. */
@@ -83,106 +37,6 @@ export function memberAt(
   if (group === undefined || place < 0 || place >= group.size) return -1;
   const member = of(group.key, place);
   return member >= 0 ? member : -2 - place;
-}
-
-/** Which operators of an iteration belong to a group or go to a peer, found once for all picks of a request. */
-class IterationLookup {
-  readonly operators: KeptOperators;
-  readonly #track: RankTrack;
-  readonly #memberOf: MemberOf;
-  #byGroup: Map<number, number[]> | null = null;
-  #byPeer: Map<string, number[]> | null = null;
-
-  constructor(track: RankTrack, operators: KeptOperators, memberOf: MemberOf) {
-    this.#track = track;
-    this.operators = operators;
-    this.#memberOf = memberOf;
-  }
-
-  /** Milliseconds; NaN where there is no such operator, or not all of the iteration is there to count in. */
-  ms(place: number): number {
-    const { operators } = this;
-    if (!operators.isWhole || place >= operators.count) return NaN;
-    const { bytes, at, communicator } = operators;
-    const peer = peerIn(operators, place);
-    if (this.#track.groups.isAlone(communicator[place]!, peer)) return 0;
-    return durationMs(bytes, at[place]!);
-  }
-
-  ofGroup(index: number): readonly number[] {
-    this.#byGroup ??= this.#collect((i) =>
-      this.operators.op[i] === COLLECTIVE
-        ? this.#track.groups.indexOf(this.operators.communicator[i]!)
-        : null,
-    );
-    return this.#byGroup.get(index) ?? [];
-  }
-
-  ofPeer(sends: boolean, peer: number): readonly number[] {
-    this.#byPeer ??= this.#collect((i) =>
-      this.operators.op[i] === COLLECTIVE
-        ? null
-        : `${this.operators.op[i]} ${peerOf(this.#track, this.operators, i, this.#memberOf)}`,
-    );
-    return this.#byPeer.get(`${sends ? SENDING : RECEIVING} ${peer}`) ?? [];
-  }
-
-  #collect<K>(keyOf: (i: number) => K | null): Map<K, number[]> {
-    const places = new Map<K, number[]>();
-    for (let i = 0; i < this.operators.count; i++) {
-      const key = keyOf(i);
-      if (key === null) continue;
-      getOrInsert(places, key, () => []).push(i);
-    }
-    return places;
-  }
-}
-
-export function answerDurations(
-  { iterations, picks }: DurationsRequest,
-  trackOf: TrackOf,
-  memberOf: MemberOf,
-): AgentReply {
-  const wantedOf = ({ of }: Pick): readonly number[] => ("places" in of ? of.places : of.nth);
-  const many = picks.reduce((sum, pick) => sum + wantedOf(pick).length, 0) * iterations.length;
-  if (many * 4 > LIMITS.replyBytes - (1 << 20)) return refused("more durations than a reply holds");
-  const ms = new Float32Array(many).fill(NaN);
-  const lookups = new Map<RankTrack, (IterationLookup | null)[]>();
-  let at = 0;
-  for (const pick of picks) {
-    const wanted = wantedOf(pick);
-    const track = trackOf(pick.rank);
-    if (track === null) {
-      at += wanted.length * iterations.length;
-      continue;
-    }
-    const ofRank = getOrInsert(lookups, track, () =>
-      iterations.map((iteration) => lookupOf(track, iteration, memberOf)),
-    );
-    const group = "group" in pick.of ? track.groups.indexOfKey(pick.of.group) : -1;
-    for (const lookup of ofRank) {
-      const places = lookup === null ? null : placesOf(lookup, pick, group);
-      for (const nth of wanted) {
-        const place = places === null ? nth : places[nth];
-        if (lookup !== null && place !== undefined) ms[at] = lookup.ms(place);
-        at++;
-      }
-    }
-  }
-  return { kind: "durations", ms };
-}
-
-/** Null: places are asked for as they are. */
-function placesOf(lookup: IterationLookup, { of }: Pick, group: number): readonly number[] | null {
-  if ("places" in of) return null;
-  if ("group" in of) return lookup.ofGroup(group);
-  return lookup.ofPeer(of.sends, of.peer);
-}
-
-function lookupOf(track: RankTrack, iteration: number, of: MemberOf): IterationLookup | null {
-  const one = track.index.get(iteration);
-  const operators = one && track.operators(one);
-  return operators ? new IterationLookup(track, operators, of) : null;
 }
 
 /** Only iterations that are whole: operators between which others are missing would be taken for all. */

@@ -1,23 +1,16 @@
 /** What an incident is drawn from, as a schema. */
 import { z } from "zod";
 import type { MachinePicture } from "../../../model/machine-picture.ts";
-import type {
-  IncidentPicture,
-  LogExcerpt,
-  StackExcerpt,
-  Story,
-  WhatIf,
-} from "../../../model/picture.ts";
+import type { IncidentPicture, LogExcerpt, StackExcerpt, Story } from "../../../model/picture.ts";
 import type { TimelinePicture } from "../../../model/trace-picture.ts";
 
 const rank = z.number();
 const numbersOrNull = z.array(z.number().nullable());
 
 const story: z.ZodType<Story> = z.object({
-  iteration: z.number().nullable(),
   hops: z.array(
     z.object({
-      kind: z.enum(["collective", "transfer", "own"]),
+      kind: z.enum(["collective", "transfer", "inside", "own", "wires"]),
       title: z.string(),
       says: z.string(),
       from: rank,
@@ -26,6 +19,7 @@ const story: z.ZodType<Story> = z.object({
         z.object({
           rank,
           machine: z.string().nullable(),
+          label: z.string().exactOptional().describe("of a wire its name"),
           ms: z.number().nullable().describe("null where it never came"),
           beforeMs: z.number().nullable(),
           role: z.enum(["late", "absent", "waits"]),
@@ -35,13 +29,6 @@ const story: z.ZodType<Story> = z.object({
     }),
   ),
   ends: z.string(),
-});
-
-const whatIf: z.ZodType<WhatIf> = z.object({
-  says: z.string(),
-  bars: z.array(
-    z.object({ label: z.string(), ms: z.number(), kind: z.enum(["now", "before", "without"]) }),
-  ),
 });
 
 const machinePicture: z.ZodType<MachinePicture> = z.object({
@@ -90,7 +77,6 @@ const timeline: z.ZodType<TimelinePicture> = z
 export const picture: z.ZodType<IncidentPicture> = z.object({
   schema: z.literal("faultline.picture/1"),
   story: story.nullable(),
-  whatIf: whatIf.nullable(),
   metrics: z.array(machinePicture),
   logs: z.array(excerpt),
   stacks: z.array(stack).exactOptional(),

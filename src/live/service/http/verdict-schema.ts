@@ -98,21 +98,6 @@ export const verdict: z.ZodType<Verdict> = z.object({
   }),
   suspects: z.array(suspect),
   victims: ranks.describe("ranks that show symptoms but are not to blame"),
-  ranking: z
-    .object({
-      iterations: z.number(),
-      devices: z.array(
-        z.object({
-          kind: z.string(),
-          name: z.string(),
-          ranks,
-          score: z.number().describe("posterior, 0 to 1"),
-          irregularities: z.number(),
-        }),
-      ),
-    })
-    .exactOptional()
-    .describe("slow iterations searched one by one: which devices they speak for"),
   owner: z.enum(["operations", "infrastructure", "algorithm", "user"]).nullable(),
   actions: z.array(
     z.object({

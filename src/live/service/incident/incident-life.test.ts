@@ -1,4 +1,4 @@
-/** Random sequences of faults, fixes, restarts and late verdicts against the rules of docs/incidents.md. */
+/** Random sequences of faults, fixes, restarts, wrong judgements and late verdicts against the rules of docs/incidents.md. */
 import { describe, expect, it } from "vitest";
 import { runs } from "../../../../test/support/cases.ts";
 import { pick, type Random, randomInt, seeded } from "../../../base/random.ts";
@@ -7,13 +7,8 @@ import type { Suspect, Verdict } from "../../../model/verdict.ts";
 import { testVerdict } from "../../../../test/support/live/incident.ts";
 import { jobOf, pointsOf } from "../../../../test/support/live/messages.ts";
 import { accusesSame, isAbout } from "./incident-lifecycle.ts";
-import type {
-  Diagnosis,
-  JobDecision,
-  JobEvent,
-  LocalizeDecision,
-  SaveDecision,
-} from "../job/job-events.ts";
+import type { LiveCulprit, LiveJudgement } from "../../../model/live-judgement.ts";
+import type { ExplainDecision, JobDecision, JobEvent, SaveDecision } from "../job/job-events.ts";
 import { reduceJob } from "../job/job-reducer.ts";
 import {
   type JobState,
@@ -23,8 +18,6 @@ import {
   type SavedJobState,
   wastedGpuMs,
 } from "../job/job-state.ts";
-
-import type { SuspectedSlowdown } from "../slowdown/slowdown-detector.ts";
 
 const RANKS = 8;
 const OWN_MS = 800;
@@ -39,13 +32,9 @@ const EVERY_ITERATION = {
 /** A rank, or the link from it to the next. */
 type Culprit = number | `link ${number}`;
 
-interface Search {
-  readonly search: LocalizeDecision;
-  readonly diagnosis: Diagnosis | null;
-  due: number;
-}
-
 type Without<E> = E extends JobEvent ? Omit<E, "nowMs"> : never;
+
+const COMPARED = { group: "all ranks", iterations: 20, chanceMs: 2, ranks: [] };
 
 function suspectOf(culprit: Culprit): Suspect {
   const common = { machine: null, name: null, score: 0.9, why: "", evidence: [] };
@@ -63,16 +52,27 @@ function culpritOf({ verdict }: Incident): Culprit | null {
   return first.type === "rank" ? first.ranks[0]! : `link ${first.ranks[0]!}`;
 }
 
-function verdictOn(culprit: Culprit, confidence = 0.9): Verdict {
-  const suspect = suspectOf(culprit);
+function verdictOn(culprit: Culprit | null, confidence: number): Verdict {
+  const suspects = culprit === null ? [] : [suspectOf(culprit)];
+  const accused = suspects.flatMap(({ ranks }) => ranks);
   const all = Array.from({ length: RANKS }, (_, rank) => rank);
   return testVerdict({
     kind: "fail-slow",
-    summary: `${culprit} is slow`,
+    summary: `${culprit ?? "nobody known"} is slow`,
     confidence,
-    suspects: [suspect],
-    victims: all.filter((rank) => !suspect.ranks.includes(rank)),
+    suspects,
+    victims: all.filter((rank) => !accused.includes(rank)),
   });
+}
+
+/** Whom the judge of the test names, and what it has to say of it next. */
+interface Named {
+  readonly id: number;
+  readonly culprit: Culprit;
+  readonly fault: Culprit;
+  readonly sinceMs: number;
+  readonly atIteration: number;
+  probability: number;
 }
 
 class World {
@@ -83,17 +83,24 @@ class World {
   readonly faults = new Map<Culprit, number>();
   /** By iteration: which faults there were. */
   readonly past: Culprit[][] = [];
-  /** Of the search, in iterations. */
+  /** Of an explanation, in iterations. */
   lag = 0;
   saveLag = 0;
-  /** How often a search accuses somebody else, at random, and whom it accuses for certain. */
+  /** How often the judge accuses somebody else at first, at random, and whom it accuses for certain. */
   wrong = 0;
-  blamed: Culprit | null = null;
+  blamed: number | null = null;
+  /** Agents without rings: nothing is judged. */
+  isBlind = false;
   readonly random: Random;
   readonly log: string[] = [];
   readonly saved = new Map<string, Incident>();
-  readonly wasWrong = new Set<string>();
-  #search: Search | null = null;
+  readonly named = new Map<Culprit, Named>();
+  /** What a judge that has just begun takes for healthy; incidents that it knows nothing of. */
+  readonly #taken = new Set<Culprit>();
+  readonly #orphans = new Set<string>();
+  #session = 1;
+  #id = 0;
+  #explain: { readonly explain: ExplainDecision; due: number } | null = null;
   #save: { readonly save: SaveDecision; due: number } | null = null;
   #lost = 0;
 
@@ -122,22 +129,32 @@ class World {
     this.iteration = 0;
     this.past.length = 0;
     this.faults.clear();
+    this.#newJudge();
     this.begin();
     this.settle();
     for (const one of this.open) expect(one.run, this.story).toBe(`run${this.run}`);
   }
 
-  /** The service is killed, and another one takes over with what was saved. */
+  /** The service is killed, and another one takes over with what was saved: its judge learns anew. */
   kill(): void {
     this.log.push(`${this.iteration} kill`);
     this.settle();
     const saved = JSON.parse(JSON.stringify(savedState(this.state))) as SavedJobState;
-    this.#search = null;
+    this.#explain = null;
+    this.#newJudge();
     this.state = newJobState("job", null, saved, OPTIONS);
     expect(this.open.map(({ id }) => id)).toEqual(
       [saved.slow, ...saved.besides!].flatMap((one) => one?.id ?? []),
     );
     this.begin();
+  }
+
+  #newJudge(): void {
+    this.#session++;
+    this.named.clear();
+    this.#taken.clear();
+    for (const one of this.faults.keys()) this.#taken.add(one);
+    for (const { id } of this.open) this.#orphans.add(id);
   }
 
   fault(culprit: Culprit, ms: number): void {
@@ -148,6 +165,7 @@ class World {
   fix(culprit: Culprit): void {
     this.log.push(`${this.iteration} - ${culprit}`);
     this.faults.delete(culprit);
+    this.#taken.delete(culprit);
   }
 
   get open(): Incident[] {
@@ -174,27 +192,86 @@ class World {
       this.nowMs += duration;
       this.iteration++;
       this.past[this.iteration] = [...this.faults.keys()];
-      const collectiveMs = new Float32Array(RANKS);
-      for (let rank = 0; rank < RANKS; rank++)
-        collectiveMs[rank] = duration - OWN_MS - (this.faults.get(rank) ?? 0);
       const report = {
         ...EVERY_ITERATION,
         run: `run${this.run}`,
         iteration: new Float64Array(RANKS).fill(this.iteration),
         endMs: new Float64Array(RANKS).fill(this.nowMs),
         durationMs: new Float32Array(RANKS).fill(duration),
-        collectiveMs,
       };
       this.send({ type: "points", agent: "a", report });
       this.send({ type: "tick" });
+      if (!this.isBlind) this.#judge();
       this.#carryOn();
     }
   }
 
+  /** The judge's word after an iteration: it needs two to name somebody, three to see an end or its own mistake. */
+  #judge(): void {
+    const ended: LiveJudgement["ended"][number][] = [];
+    const last = (iterations: number): Culprit[][] => this.past.slice(-iterations);
+    for (const [fault, one] of this.named) {
+      const isWrong = one.culprit !== fault && this.blamed === null;
+      const isOver = !last(3).some((slow) => slow.includes(fault));
+      if (!isOver && !(isWrong && this.iteration - one.atIteration >= 3)) continue;
+      this.named.delete(fault);
+      ended.push({ id: one.id, untilMs: this.nowMs, why: isOver ? "over" : "revised" });
+      if (!isOver) this.#name(fault, fault);
+    }
+    for (const fault of this.faults.keys()) {
+      const isSeen = last(2).length === 2 && last(2).every((slow) => slow.includes(fault));
+      if (!isSeen || this.#taken.has(fault) || this.named.has(fault)) continue;
+      this.#name(fault, this.random() < this.wrong ? this.#another() : (this.blamed ?? fault));
+    }
+    // It becomes surer, and less sure.
+    for (const one of this.named.values()) one.probability = 0.9 + 0.09 * this.random();
+    const culprits = [...this.named.values()].map((one) => this.#culpritOf(one));
+    const state = culprits.length > 0 ? "slow" : "healthy";
+    const judgement = { state, untilMs: this.nowMs, culprits, ended } as const;
+    this.send({ type: "judged", run: `run${this.run}`, session: this.#session, judgement });
+  }
+
+  #another(): Culprit {
+    const free = Array.from({ length: RANKS }, (_, rank) => rank).filter(
+      (rank) => !this.faults.has(rank) && !this.accused.includes(rank),
+    );
+    return pick(this.random, free);
+  }
+
+  #name(fault: Culprit, culprit: Culprit): void {
+    this.log.push(`${this.iteration} judged ${culprit}${culprit === fault ? "" : ` for ${fault}`}`);
+    const from = this.past.findLastIndex((slow) => !slow?.includes(fault)) + 1;
+    const sinceMs = this.nowMs - (this.iteration - from + 1) * 1000;
+    const atIteration = this.iteration;
+    this.named.set(fault, {
+      id: ++this.#id,
+      culprit,
+      fault,
+      sinceMs,
+      atIteration,
+      probability: 0.9,
+    });
+  }
+
+  #culpritOf({ id, culprit, sinceMs, probability }: Named): LiveCulprit {
+    const { ranks, cause } = suspectOf(culprit);
+    return {
+      id,
+      type: typeof culprit === "number" ? "rank" : "wire",
+      ranks,
+      cause: cause as LiveCulprit["cause"],
+      probability,
+      causeProbability: 0.9,
+      shape: "lasting",
+      sinceMs,
+      compared: { ...COMPARED, leadMs: [0, 400] },
+    };
+  }
+
   /** What is under way ends. */
   settle(): void {
-    for (let k = 0; k < 100 && (this.#search || this.#save); k++) {
-      if (this.#search) this.#search.due = 0;
+    for (let k = 0; k < 100 && (this.#explain || this.#save); k++) {
+      if (this.#explain) this.#explain.due = 0;
       if (this.#save) this.#save.due = 0;
       this.#carryOn();
     }
@@ -208,10 +285,14 @@ class World {
         const { save } = this.#save;
         this.#save = null;
         this.send({ type: "saved", save });
-      } else if (this.#search && this.#search.due <= this.iteration) {
-        const { search, diagnosis } = this.#search;
-        this.#search = null;
-        this.send({ type: "localized", search, diagnosis });
+      } else if (this.#explain && this.#explain.due <= this.iteration) {
+        const { explain } = this.#explain;
+        const { culprit } = explain;
+        this.#explain = null;
+        const [first = -1] = culprit?.ranks ?? [];
+        const who = culprit && (culprit.type === "rank" ? first : (`link ${first}` as const));
+        const verdict = verdictOn(who, culprit?.probability ?? 0.5);
+        this.send({ type: "explained", explain, diagnosis: { verdict } });
       } else return;
     }
   }
@@ -229,64 +310,8 @@ class World {
       this.#checkRecord(this.saved.get(decision.incident.id), decision.incident);
       this.saved.set(decision.incident.id, decision.incident);
       this.#save = { save: decision, due: this.iteration + this.saveLag };
-    } else if (decision.do === "localize")
-      this.#search = {
-        search: decision,
-        diagnosis: this.#answer(decision),
-        due: this.iteration + this.lag,
-      };
-  }
-
-  /** Who takes longer in the slow iterations that are compared than in the others, most of all. */
-  #answer({ run, suspicion, isAgain }: LocalizeDecision): Diagnosis | null {
-    const { iterations, ranks, durationMs, collectiveMs } = run.compared(suspicion, isAgain);
-    if (suspicion.intermittent) return this.#answerIntermittent(suspicion, suspicion.intermittent);
-    const isSlow = (number: number): boolean => number >= suspicion.slowFrom;
-    const means = [false, true].map((wanted) => {
-      const sums = new Float64Array(ranks.length + 1);
-      let count = 0;
-      for (const [i, number] of iterations.entries()) {
-        if (isSlow(number) !== wanted) continue;
-        count++;
-        let longest = 0;
-        for (let k = 0; k < ranks.length; k++) {
-          const own = durationMs[i * ranks.length + k]! - collectiveMs[i * ranks.length + k]!;
-          sums[k]! += own;
-          longest = Math.max(longest, own);
-        }
-        sums[ranks.length]! += durationMs[i * ranks.length]! - longest;
-      }
-      return sums.map((sum) => sum / count);
-    });
-    const rises = means[1]!.map((mean, k) => mean - means[0]![k]!);
-    let most = 0;
-    for (let k = 1; k < rises.length; k++) if (rises[k]! > rises[most]!) most = k;
-    if (!(rises[most]! > 50)) return null;
-    if (this.blamed !== null) return { verdict: verdictOn(this.blamed, 0.6) };
-    if (this.random() < this.wrong)
-      return { verdict: verdictOn(randomInt(this.random, RANKS), 0.6) };
-    if (most < ranks.length) return { verdict: verdictOn(ranks[most]!) };
-    // Which link it is, is known by other means: one that was slow in these iterations.
-    const links = [...iterations]
-      .filter(isSlow)
-      .flatMap((number) => this.past[number] ?? [])
-      .filter((one) => typeof one === "string");
-    return links.length > 0 ? { verdict: verdictOn(links.at(-1)!) } : null;
-  }
-
-  /** Whom most of the slow iterations speak for, and at least three. */
-  #answerIntermittent(
-    suspicion: SuspectedSlowdown,
-    { slow, of }: NonNullable<SuspectedSlowdown["intermittent"]>,
-  ): Diagnosis | null {
-    const counts = new Map<Culprit, number[]>();
-    for (const number of slow)
-      for (const culprit of this.past[number] ?? [])
-        counts.set(culprit, [...(counts.get(culprit) ?? []), number]);
-    const [most] = [...counts].sort((a, b) => b[1].length - a[1].length);
-    if (!most || most[1].length < 3 || most[1].length < (2 / 3) * slow.length) return null;
-    const slowdown = { ...suspicion, intermittent: { slow: most[1], of } };
-    return { verdict: verdictOn(most[0]), slowdown };
+    } else if (decision.do === "explain")
+      this.#explain = { explain: decision, due: this.iteration + this.lag };
   }
 
   #holds(condition: boolean, rule: string): void {
@@ -310,7 +335,7 @@ class World {
       this.#holds(accusesSame(old.verdict, now.verdict), "7: a relapse has the same culprit");
   }
 
-  /** Its culprit was healthy for some iterations in a row (four where others are slow), just now or before what was under way. */
+  /** Its culprit was healthy for three iterations in a row, just now or before what was under way; or it never was slow. */
   #checkFixed(incident: Incident): void {
     const culprit = culpritOf(incident)!;
     // Of the run before.
@@ -318,10 +343,7 @@ class World {
     const last = this.past
       .slice(-8 - this.lag - this.saveLag)
       .map((slow) => slow.includes(culprit));
-    const most = incident.summary.endsWith(" again") ? 2 : 4;
-    const isHealthy = last.some(
-      (_, i) => i + 1 >= most && !last.slice(i + 1 - most, i + 1).includes(true),
-    );
+    const isHealthy = last.some((_, i) => i >= 2 && !last.slice(i - 2, i + 1).includes(true));
     this.#holds(isHealthy, "5: nobody is fixed who is slow");
   }
 
@@ -338,19 +360,27 @@ class World {
         const isKept = [state.recent, ...state.earlier].some((one) => one?.id === id);
         this.#holds(isKept, "4: nothing vanishes");
       }
+    const named = new Set([...this.named.values()].map(({ culprit }) => culprit));
     for (const one of open) {
-      const { id, openedMs, intermittent } = one;
-      if (known.has(id)) continue;
-      this.log.push(`${this.iteration} opened ${id} ${culpritOf(one)}`);
-      const isNow = openedMs === this.nowMs && !intermittent;
-      const last = this.past.slice(-2);
-      const isSlow = last.length < 2 || last.some((slow) => slow.length > 0);
-      this.#holds(!isNow || isSlow, "6: a verdict counts while the stretch lasts");
+      const culprit = culpritOf(one);
+      if (known.has(one.id)) continue;
+      this.log.push(`${this.iteration} opened ${one.id} ${culprit}`);
+      const isNamed = this.isBlind || culprit === null || named.has(culprit);
+      this.#holds(isNamed, "6: nobody is accused whom the judge does not name any longer");
     }
     const lost = wastedGpuMs(state, this.nowMs);
     this.#holds(lost >= this.#lost - 1e-3, `9: the job's costs only grow: ${this.#lost}, ${lost}`);
     this.#lost = lost;
-    if (open.length < 2 || state.isBusy || state.steps.length > 0) return;
+    if (this.isBlind) for (const id of ids) this.#orphans.add(id);
+    if (state.isBusy || state.steps.length > 0) return;
+    const kept = new Set([...state.culprits.values()].map(({ incident }) => incident));
+    for (const id of ids)
+      this.#holds(
+        kept.has(id) || this.#orphans.has(id) || (state.resting.has(id) && ids.size === 1),
+        "4: who is accused is named by the judge",
+      );
+    for (const { incident } of state.culprits.values())
+      this.#holds(incident === null || ids.has(incident), "4: whom the judge names is open");
     for (const { id, verdict } of open)
       for (const other of open) {
         const isVictim = other.ranks.some((rank) => verdict?.victims.includes(rank));
@@ -375,32 +405,31 @@ function play(seed: number): void {
     else if (what < 0.06) world.restart();
     else if (what < 0.12) world.kill();
     else if (what < 0.2) for (const one of world.faults.keys()) world.fix(one);
+    else if (what < 0.25) world.isBlind = !world.isBlind;
     else world.fault(culprit, 150 + randomInt(random, 1500));
     world.iterate(1 + randomInt(random, random() < 0.3 ? 5 : 30));
   }
   for (const one of world.faults.keys()) world.fix(one);
+  world.isBlind = false;
   world.iterate(30);
   world.settle();
-  world.iterate(40);
-  world.settle();
-  // Slow now and then: over after four times the usual gap (rule 6).
-  for (let k = 0; k < 4 && world.accused.length > 0; k++) world.iterate(60);
+  world.iterate(30);
   world.settle();
   expect(world.accused, world.story).toEqual([]);
   // Whatever was before: two that are slow one after the other are both named, and each ends by itself.
   world.wrong = 0;
   const [first, second] = [randomInt(random, 4), 4 + randomInt(random, 4)];
   world.fault(first, 400);
-  world.iterate(20);
+  world.iterate(10);
   expect(world.accused, world.story).toEqual([first]);
   world.fault(second, 1200);
-  world.iterate(25);
+  world.iterate(10);
   expect(new Set(world.accused), world.story).toEqual(new Set([first, second]));
   world.fix(first);
-  world.iterate(8 + world.lag + world.saveLag);
+  world.iterate(6 + world.lag + world.saveLag);
   expect(world.accused, world.story).toEqual([second]);
   world.fix(second);
-  world.iterate(12);
+  world.iterate(8);
   world.settle();
   expect(world.accused, world.story).toEqual([]);
 }
@@ -444,25 +473,19 @@ describe("the life of incidents", () => {
     expect(world.open.map(({ state }) => state)).toEqual(["confirmed", "confirmed"]);
     expect(world.open[0]!.verdict!.victims).toEqual([0, 1, 2, 4, 5, 7]);
     expect(world.open[1]!.verdict!.victims).toEqual([0, 1, 2, 4, 5, 7]);
-    const [id] = world.open.map((one) => one.id);
+    const [second, first] = world.open.map((one) => one.id);
     world.fix(3);
     world.iterate(8);
     expect(world.accused).toEqual([6]);
+    expect(world.saved.get(first!)!.summary).toMatch(
+      /: fixed; others are still slow, and iterations take (3,0|2,9)\d+ ms$/,
+    );
     world.fix(6);
     world.iterate(10);
     expect(world.open).toEqual([]);
-    expect(world.saved.get(id!)!.summary).toMatch(
+    expect(world.saved.get(second!)!.summary).toMatch(
       /^rank 6 was slow \(gpu-slow\) from [\d:]{8} to [\d:]{8} UTC: fixed; iterations take (1,0|99)\d+ ms again$/,
     );
-  });
-
-  it("names a link that adds less than the GPU that was slow already", () => {
-    const world = healthy();
-    world.fault(3, 1000);
-    world.iterate(15);
-    world.fault("link 4", 500);
-    world.iterate(15);
-    expect(world.accused).toEqual(["link 4", 3]);
   });
 
   it("opens another incident for another link soon after one was fixed, and a relapse for the same", () => {
@@ -485,7 +508,7 @@ describe("the life of incidents", () => {
   });
 
   it.each([0, 1, 2, 3, 4, 6].flatMap((gap) => [0, 2, 4].map((lag) => [gap, lag] as const)))(
-    "accuses the link, and no longer the rank that was slow until %i iterations before (searches take %i)",
+    "accuses the link, and no longer the rank that was slow until %i iterations before (explanations take %i)",
     (gap, lag) => {
       const world = healthy();
       world.lag = lag;
@@ -499,7 +522,7 @@ describe("the life of incidents", () => {
     },
   );
 
-  it("withdraws whom it accused, and says who it was, when later evidence of the same iterations says so", () => {
+  it("withdraws whom it accused, and says who it was, when the judge takes its word back", () => {
     const world = healthy();
     world.blamed = 6;
     world.fault(3, 1000);
@@ -515,68 +538,72 @@ describe("the life of incidents", () => {
     expect(record.summary).toContain(`accuses rank 3 (incident ${world.open[0]!.id})`);
   });
 
-  it("keeps an incident open whose culprit is only less slow, and closes it when it is fixed", () => {
+  it("tells of nobody whose slowness is over before it is explained", () => {
     const world = healthy();
-    world.fault(3, 1500);
-    world.iterate(20);
-    const [first] = world.open;
-    world.fault(3, 300);
-    world.iterate(60);
-    world.settle();
-    expect(world.open.map(({ id }) => id)).toEqual([first!.id]);
+    world.lag = 8;
+    world.fault(3, 1000);
+    world.iterate(3);
     world.fix(3);
-    world.iterate(10);
+    world.iterate(20);
     world.settle();
-    expect(world.saved.get(first!.id)).toMatchObject({ ending: "fixed", relapses: 0 });
+    expect(world.saved.size).toBe(0);
   });
 
-  /** Another run, in which link 4 is slow from its start: that is its usual pace. */
-  const slowFromItsStart = (world: World): World => {
-    world.restart();
-    world.iterate(2);
-    world.fault("link 4", 900);
-    world.iterate(30);
-    expect(world.accused).toEqual([]);
-    return world;
-  };
-
-  it.each([500, 860, 900])(
-    "does not say fixed of a link, slower by %i ms, when another is mended that was slow since the run began",
-    (ms) => {
-      const world = slowFromItsStart(healthy());
-      world.fault("link 2", ms);
-      world.iterate(15);
-      expect(world.accused).toEqual(["link 2"]);
-      const [{ id }] = world.open as [Incident];
-      world.fix("link 4");
-      world.iterate(12);
-      world.settle();
-      expect(world.saved.get(id)).toMatchObject({ ending: "passed" });
-    },
-  );
-
-  it("says fixed of a link beside a slower one only when both are", () => {
-    const world = slowFromItsStart(healthy());
-    world.fault("link 2", 900);
-    world.iterate(15);
-    const [{ id }] = world.open as [Incident];
-    for (const link of ["link 2", "link 4"] as const) world.fix(link);
-    world.iterate(12);
+  it("says nothing new of a culprit that the judge is a little surer of", () => {
+    const world = healthy();
+    world.fault(3, 1000);
+    world.iterate(40);
     world.settle();
+    expect(world.open[0]!.revision).toBe(2);
+  });
+
+  it("after a restart of the service keeps who was slow accused until the pace is back: the new judge cannot see its end", () => {
+    const world = healthy();
+    world.fault(3, 1000);
+    world.iterate(20);
+    const [{ id }] = world.open as [Incident];
+    world.kill();
+    world.iterate(30);
+    expect(world.accused).toEqual([3]);
+    world.fault("link 4", 500);
+    world.iterate(10);
+    expect(world.accused).toEqual(["link 4", 3]);
+    world.fix("link 4");
+    world.iterate(10);
+    expect(world.accused).toEqual([3]);
+    world.fix(3);
+    world.iterate(10);
+    expect(world.open).toEqual([]);
+    expect(world.saved.get(id)).toMatchObject({ ending: "passed", relapses: 0 });
+  });
+
+  it("tells of a slowdown without a suspect where nothing is judged, and names one when something is", () => {
+    const world = healthy();
+    world.isBlind = true;
+    world.iterate(20);
+    world.fault(3, 1000);
+    world.iterate(20);
+    expect(world.accused).toEqual([null]);
+    const [{ id }] = world.open as [Incident];
+    world.isBlind = false;
+    world.iterate(10);
+    expect(world.accused).toEqual([3]);
+    expect(world.open[0]!.id).toBe(id);
+    world.fix(3);
+    world.iterate(10);
     expect(world.saved.get(id)).toMatchObject({ ending: "fixed" });
   });
 
-  it("does not say fixed of a link when the network is faster than anybody has seen it", () => {
-    const world = new World(seeded(7));
-    world.fault("link 4", 900);
-    world.iterate(40);
-    world.fault("link 2", 500);
-    world.iterate(15);
-    expect(world.accused).toEqual(["link 2"]);
+  it("ends by the pace what was accused before nothing was judged any longer", () => {
+    const world = healthy();
+    world.fault(3, 1000);
+    world.iterate(20);
     const [{ id }] = world.open as [Incident];
-    world.fix("link 4");
-    world.iterate(12);
-    world.settle();
+    world.isBlind = true;
+    world.iterate(20);
+    expect(world.accused).toEqual([3]);
+    world.fix(3);
+    world.iterate(10);
     expect(world.saved.get(id)).toMatchObject({ ending: "passed" });
   });
 
@@ -594,7 +621,7 @@ describe("the life of incidents", () => {
     expect(world.accused).toHaveLength(8);
     expect(world.accused).not.toContain("link 2");
     world.fix(7);
-    world.iterate(100);
+    world.iterate(20);
     world.settle();
     expect(world.accused).toContain("link 2");
     expect(world.accused).not.toContain(7);

@@ -3,10 +3,11 @@
  * is now, with the next revision. Nothing here knows time, agents or stores.
  */
 import { rankWords } from "../../../base/text.ts";
+import type { Rank } from "../../../model/ids.ts";
 import type { Incident, IncidentAction, IncidentEnding } from "../../../model/incident.ts";
 import { pastVerdict } from "../../../model/past-verdict.ts";
 import type { Suspect, Verdict } from "../../../model/verdict.ts";
-import type { SuspectedSlowdown } from "../slowdown/slowdown-detector.ts";
+import type { Slowdown } from "../slowdown/pace-watch.ts";
 
 export interface Suspicion {
   readonly job: string;
@@ -148,15 +149,15 @@ export function withWaste(incident: Incident, wastedGpuMs: number): Incident {
 }
 
 /** How often it was slow so far; nothing of that where all iterations are. */
-export function withIntermittent(
+export function withSlowdown(
   known: Incident,
-  { beforeMs, afterMs, intermittent }: SuspectedSlowdown,
+  { isPaced, slowFrom, beforeMs, afterMs, intermittent }: Slowdown,
 ): Incident {
   const incident: { -readonly [K in keyof Incident]: Incident[K] } = { ...known };
+  if (isPaced) incident.fromIteration ??= slowFrom;
   delete incident.intermittent;
   if (!intermittent) return incident;
-  const { slow, of } = intermittent;
-  return { ...incident, intermittent: { slow: slow.length, of, ratio: afterMs / beforeMs } };
+  return { ...incident, intermittent: { ...intermittent, ratio: afterMs / beforeMs } };
 }
 
 /** The ranks tested themselves: what came out, and what it cost. */
@@ -200,6 +201,23 @@ export function accusesSame(a: Verdict | null, b: Verdict | null): boolean {
 function isSameLink(a: Suspect, b: Suspect): boolean {
   if (a.type !== "link" && b.type !== "link") return true;
   return a.type === b.type && a.ranks.every((rank) => b.ranks.includes(rank));
+}
+
+/** Whether two verdicts accuse connections of different ranks between the same two machines. */
+export function isSameLinkBetween(
+  ranks: ReadonlyMap<Rank, { readonly machine: string }>,
+  a: Verdict | null,
+  b: Verdict,
+): boolean {
+  const [first, second] = [a, b].map((verdict) => {
+    const [suspect] = verdict?.suspects ?? [];
+    if (suspect?.type !== "link") return null;
+    const machines = new Set(suspect.ranks.map((rank) => ranks.get(rank)?.machine));
+    return machines.size === 2 ? { suspect, machines } : null;
+  });
+  if (!first || !second) return false;
+  for (const machine of first.machines) if (!second.machines.has(machine)) return false;
+  return !first.suspect.ranks.every((rank) => second.suspect.ranks.includes(rank));
 }
 
 /**

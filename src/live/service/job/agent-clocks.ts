@@ -2,6 +2,7 @@
  * By how much each agent's clock is off, measured by its beats, and its reports with that taken away. A clock that was set,
  * there or here, must not make its reports worthless.
  */
+import { SLOT_MS } from "../../../model/rank-shares.ts";
 import type { Report } from "../../wire/messages.ts";
 
 /** Reports take their time, and clocks are never the same. */
@@ -64,6 +65,15 @@ export class AgentClocks {
         const aheadMs = ahead > TOLERATED_MS ? ahead : 0;
         if (offsetMs === 0 && aheadMs === 0) return report;
         return { ...report, endMs: report.endMs.map((ms) => at(ms) - aheadMs) };
+      }
+      case "shares": {
+        // What would still lie in the future is told as the slots that ended last.
+        const slots = report.inside.length / Math.max(1, report.ranks.length);
+        const newest = Math.floor(nowMs / SLOT_MS) - slots;
+        const firstSlot = report.firstSlot - Math.round(offsetMs / SLOT_MS);
+        const aheadSlots = Math.max(0, firstSlot - newest);
+        const isAhead = aheadSlots * SLOT_MS > TOLERATED_MS;
+        return { ...report, firstSlot: isAhead ? newest : firstSlot };
       }
       case "job":
         return { ...report, startedMs: Math.min(at(report.startedMs), nowMs) };

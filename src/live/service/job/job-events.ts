@@ -4,10 +4,12 @@ import type { Incident, IncidentEnding } from "../../../model/incident.ts";
 import type { IncidentPicture } from "../../../model/picture.ts";
 import type { Verdict } from "../../../model/verdict.ts";
 import type { BeatReport, EventReport, JobReport, PointsReport } from "../../wire/messages.ts";
-import type { LiveDiagnosis } from "../../../pipeline/live-slowdown.ts";
-import type { JobIteration, JobRun } from "./job-run.ts";
+import type { LiveCulprit, LiveJudgement } from "../../../model/live-judgement.ts";
+import type { GroupTests } from "../../../pipeline/group-tests.ts";
+import type { JobIteration } from "./job-iterations.ts";
+import type { JobRun } from "./job-run.ts";
 import type { Unheard } from "./partial-view.ts";
-import type { SlowdownDecision, SuspectedSlowdown } from "../slowdown/slowdown-detector.ts";
+import type { Slowdown } from "../slowdown/pace-watch.ts";
 import type { Validated } from "../slowdown/validate-group.ts";
 
 /** Agents that are connected now. */
@@ -23,15 +25,15 @@ export interface Incidents {
   readonly recent: Incident | null;
 }
 
-/** What a search, or the evidence of a job that stands still, came to. */
+/** What the judge's word, or the evidence of a job that stands still, came to. */
 export interface Diagnosis {
   readonly verdict: Verdict;
-  /** The slowdown as the search saw it: of an intermittent one, the iterations of the culprit alone. */
-  readonly slowdown?: SuspectedSlowdown;
   /** May come after the verdict, which does not wait for it. */
   readonly picture?: IncidentPicture | Promise<IncidentPicture> | null;
+  /** Of a slow network: sends on the wire show which link or NIC it is. */
+  readonly isOneDevice?: boolean;
   /** What tests of GPUs and links would tell; null where they would not. */
-  readonly tests?: LiveDiagnosis["tests"];
+  readonly tests?: GroupTests | null;
   /** Where the evidence lies. */
   readonly folder?: string;
 }
@@ -63,7 +65,9 @@ type JobEventKind =
   /** The actions of an incident changed: its record has a later revision. */
   | { type: "actions"; incident: Incident }
   | { type: "saved"; save: SaveDecision }
-  | { type: "localized"; search: LocalizeDecision; diagnosis: Diagnosis | null }
+  /** Of a run. Each session (slowdown/judge-host.ts) counts its culprits from anew; below zero: with uneven micro-batches. */
+  | { type: "judged"; run: string; session: number; judgement: LiveJudgement }
+  | { type: "explained"; explain: ExplainDecision; diagnosis: Diagnosis }
   /** `answered` is absent where the collection failed. */
   | ({ type: "collected"; evidence: CollectDecision } & Pick<Collected, "diagnosis"> &
       Partial<Pick<Collected, "answered">>)
@@ -89,17 +93,21 @@ export interface SaveDecision {
   readonly next: JobStep | null;
 }
 
-export interface LocalizeDecision extends Omit<
-  Extract<SlowdownDecision, { do: "localize" }>,
-  "do"
-> {
-  readonly do: "localize";
+/** A verdict is to be made of what the judge says of a culprit. */
+export interface ExplainDecision {
+  readonly do: "explain";
   readonly run: JobRun;
-  /** Iterations of the whole job before this one (JobRun.pushes) belong to another slowdown. */
-  readonly since: number;
-  /** Ranks that open incidents accuse. */
+  /** In JobState.culprits. */
+  readonly key: string;
+  /** null: iterations take longer, and nothing is judged. */
+  readonly culprit: LiveCulprit | null;
+  readonly slowdown: Slowdown;
+  /** It has been explained before, and the judge says something else of it since. */
+  readonly isAgain: boolean;
+  /** Ranks that other open incidents accuse, and what an iteration takes where nobody is slow. */
   readonly accused: ReadonlySet<Rank>;
-  /** Who was not heard when the search began: on a busy machine agents seem to be gone during it. */
+  readonly usualMs: number;
+  /** Who was not heard then: on a busy machine agents seem to be gone meanwhile. */
   readonly unheard: Unheard;
 }
 
@@ -144,7 +152,7 @@ export interface PublishDecision {
 
 export type JobDecision =
   | SaveDecision
-  | LocalizeDecision
+  | ExplainDecision
   | CollectDecision
   | ValidateDecision
   | ProfileDecision
@@ -157,14 +165,13 @@ export type JobDecision =
 /** A change of incidents, made when its turn comes: something else may be under way. */
 export type JobStep = Readonly<
   | { step: "save"; incident: Incident }
-  | { step: "suspect"; run: JobRun; slowdown: SuspectedSlowdown }
   | {
       step: "confirm";
       which: "slow" | "still";
       /** The incident that it is about; absent: the one there is by then. */
       id?: string;
       diagnosis: Diagnosis;
-      slowdown?: SuspectedSlowdown;
+      slowdown?: Slowdown;
       atMs: number;
     }
   /** All slowdowns, or the standstill. */
@@ -173,10 +180,11 @@ export type JobStep = Readonly<
   | { step: "clear-victims"; id: string; ranks: ReadonlySet<Rank> }
   /** One slowdown of several. */
   | { step: "resolve-one"; id: string; ending: IncidentEnding; says: string }
-  | {
-      step: "decide";
-      decision: Omit<LocalizeDecision, "since" | "accused" | "unheard"> | CollectDecision;
-    }
+  /** The judge takes its word back: once whoever it names instead has an incident. */
+  | { step: "withdraw"; id: string }
+  /** Of JobState.culprits. */
+  | { step: "explain"; key: string }
+  | { step: "decide"; decision: CollectDecision }
   | { step: "publish"; decision: PublishDecision }
   | { step: "validate"; run: JobRun; tests: NonNullable<Diagnosis["tests"]>; iterationMs: number }
   | { step: "validated"; id: string; validated: Validated; atMs: number }

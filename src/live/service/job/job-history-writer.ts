@@ -1,7 +1,8 @@
 /** What the history keeps of jobs: iterations of some seconds at a time, one row a run. */
 import { errorText } from "../../../base/errors.ts";
 import type { History } from "../../../history/history.ts";
-import type { JobIteration, JobRun } from "./job-run.ts";
+import type { JobIteration } from "./job-iterations.ts";
+import type { JobRun } from "./job-run.ts";
 import type { LeasedJob } from "../lease/leased-job.ts";
 
 export class JobHistoryWriter {

@@ -2,7 +2,9 @@ import { describe, expect, it } from "vitest";
 import type { Cause } from "../../../model/cause.ts";
 import type { Finding } from "../../../model/finding.ts";
 import type { Incident } from "../../../model/incident.ts";
+import type { LiveCulprit } from "../../../model/live-judgement.ts";
 import type { Verdict } from "../../../model/verdict.ts";
+import type { GroupTests } from "../../../pipeline/group-tests.ts";
 import { testIncident, testVerdict } from "../../../../test/support/live/incident.ts";
 import type { PointsReport } from "../../wire/messages.ts";
 import { eventOf, jobOf, pointsOf } from "../../../../test/support/live/messages.ts";
@@ -31,6 +33,20 @@ const VERDICT = testVerdict(
   { kind: "fail-slow", summary: "rank 1 is slow", confidence: 0.9, victims: [], actions: [] },
   { type: "rank", ranks: [1], machine: "m", cause: "gpu-slow" },
 );
+
+function culprit(id: number, rank: number, sinceMs: number): LiveCulprit {
+  return {
+    id,
+    type: "rank",
+    ranks: [rank],
+    cause: "gpu-slow",
+    probability: 0.95,
+    causeProbability: 0.9,
+    shape: "lasting",
+    sinceMs,
+    compared: { group: "all ranks", iterations: 20, leadMs: [0, 900], chanceMs: 4, ranks: [] },
+  };
+}
 
 type Without<E> = E extends JobEvent ? Omit<E, "nowMs"> : never;
 
@@ -82,22 +98,47 @@ class Driver {
     return all;
   }
 
+  /** The judge names these, and no longer those; what was decided. */
+  judge(culprits: readonly LiveCulprit[], over: readonly number[] = [], session = 1): string[] {
+    const state = culprits.length > 0 ? "slow" : "healthy";
+    const ended = over.map((id) => ({ id, untilMs: this.nowMs, why: "over" as const }));
+    const judgement = { state, untilMs: this.nowMs, culprits, ended } as const;
+    return this.send({ type: "judged", run: "run", session, judgement });
+  }
+
+  /** What was to be explained last is, and saved. */
+  explained(verdict: Verdict, tests: GroupTests | null = null): void {
+    const explain = this.last("explain");
+    this.send({ type: "explained", explain, diagnosis: { verdict, tests } });
+    this.saved();
+  }
+
+  saved(): void {
+    for (let i = 0; i < 9 && this.state.isBusy; i++)
+      this.send({ type: "saved", save: this.last("save") });
+  }
+
   last<K extends JobDecision["do"]>(what: K): Extract<JobDecision, { do: K }> {
     return this.decisions.findLast((one) => one.do === what) as Extract<JobDecision, { do: K }>;
   }
 }
 
 describe("reduceJob", () => {
-  it("decides one thing at a time: save, then search, then save what was found, then publish it", () => {
+  it("decides one thing at a time: explain, then save, then save what was found, then publish it", () => {
     const job = new Driver();
     job.begin();
     expect(job.iterate(1, 40, 1000)).toEqual([]);
-    // Seen by its size alone: a search first, and nothing to show unless it finds a suspect.
-    expect(job.iterate(41, 3, 2000)).toEqual(["localize"]);
-    expect(job.iterate(44, 3, 2000)).toEqual([]);
-    const search = job.last("localize");
+    expect(job.iterate(41, 3, 2000)).toEqual([]);
+    expect(job.judge([culprit(1, 1, job.nowMs - 6000)])).toEqual(["explain"]);
+    expect(job.last("explain").slowdown).toMatchObject({
+      slowFrom: 41,
+      beforeMs: 1000,
+      afterMs: 2000,
+    });
+    expect(job.judge([culprit(1, 1, job.nowMs - 6000)])).toEqual([]);
+    const explain = job.last("explain");
     const diagnosis = { verdict: VERDICT };
-    expect(job.send({ type: "localized", search, diagnosis })).toEqual(["save"]);
+    expect(job.send({ type: "explained", explain, diagnosis })).toEqual(["save"]);
     expect(job.last("save").incident).toMatchObject({ state: "suspected", fromIteration: 41 });
     expect(job.send({ type: "saved", save: job.last("save") })).toEqual(["save"]);
     expect(job.last("save").incident).toMatchObject({ state: "confirmed", verdict: VERDICT });
@@ -105,111 +146,95 @@ describe("reduceJob", () => {
     expect(job.last("publish").incident.id).toBe(job.state.slow!.id);
   });
 
-  it.each([
-    { growthMs: 51, incidents: 1 },
-    { growthMs: 200, incidents: 2 },
-  ])(
-    "accuses a network beside the culprit only of more than iterations vary by: $growthMs ms",
-    ({ growthMs, incidents }) => {
-      const job = new Driver();
-      job.begin();
-      for (let i = 1; i <= 40; i++) job.iterate(i, 1, 230 + 25 * Math.sin(2 * i));
-      const ids = new Set<string>();
-      const found = (verdict: Verdict): void => {
-        job.send({ type: "localized", search: job.last("localize"), diagnosis: { verdict } });
-        for (let i = 0; i < 3 && job.last("save"); i++)
-          job.send({ type: "saved", save: job.last("save") });
-        for (const one of [job.state.slow, ...job.state.besides]) if (one) ids.add(one.id);
-      };
-      expect(job.iterate(41, 3, 480)).toEqual(["localize"]);
-      found(VERDICT);
-      expect(job.iterate(44, 5, 480)).toContain("localize");
-      const finding = {
-        id: "f1",
-        method: "localize/live" as const,
-        says: "",
-        weight: 0.9,
-        at: [],
-        data: { fact: "slow-device", growthMs } as Finding["data"],
-      };
-      found(
-        testVerdict(
-          { kind: "fail-slow", confidence: 0.74, victims: [], findings: [finding] },
-          { type: "link", ranks: [0, 1], link: ["rank:0", "rank:1"], cause: "network-slow" },
-        ),
-      );
-      expect(ids.size).toBe(incidents);
-    },
-  );
-
-  it("does not take a slow rank for fixed because it waits for a slower one all the time", () => {
+  it("tells of a slowdown that nobody leads, in words without a suspect, and of none beside a suspect", () => {
     const job = new Driver();
-    const play = (from: number, count: number, ms: number, waits: [number, number]): string[] => {
-      const all: string[] = [];
-      for (let iteration = from; iteration < from + count; iteration++)
-        all.push(...job.iterate(iteration, 1, ms, waits));
-      return all;
-    };
-    const found = (verdict: Verdict): void => {
-      job.send({ type: "localized", search: job.last("localize"), diagnosis: { verdict } });
-      for (let i = 0; i < 4; i++) job.send({ type: "saved", save: job.last("save") });
-    };
-    const accused = (): number[] =>
-      [job.state.slow, ...job.state.besides]
-        .flatMap((one) => one?.ranks ?? [])
-        .sort((a, b) => a - b);
     job.begin();
-    play(1, 40, 1000, [100, 100]);
-    play(41, 4, 2000, [1100, 100]);
-    found(VERDICT);
-    play(45, 10, 2000, [1100, 100]);
-    job.send({ type: "localized", search: job.last("localize"), diagnosis: null });
-    // Now rank 0 is slower still, and rank 1 waits for it in all of the iteration.
-    expect(play(55, 6, 3500, [100, 3500])).toContain("localize");
-    const another = { type: "rank", ranks: [0], machine: "m", cause: "gpu-slow" } as const;
-    found(testVerdict({ kind: "fail-slow", confidence: 0.9, victims: [] }, another));
-    expect(accused()).toEqual([0, 1]);
-    play(61, 12, 3500, [100, 3500]);
-    for (let i = 0; i < 4; i++) job.send({ type: "saved", save: job.last("save") });
-    expect(accused()).toEqual([0, 1]);
-    // Rank 0 is fixed, rank 1 is not.
-    play(73, 12, 2000, [1100, 100]);
-    for (let i = 0; i < 4; i++) job.send({ type: "saved", save: job.last("save") });
-    expect(accused()).toEqual([1]);
+    job.iterate(1, 40, 1000);
+    job.judge([]);
+    job.iterate(41, 6, 2000);
+    const all = { ...culprit(1, 0, job.nowMs - 12_000), type: "all" as const, ranks: [] };
+    const nobody = testVerdict({ kind: "fail-slow", suspects: [], confidence: 0.4 });
+    job.judge([all]);
+    job.explained(nobody);
+    expect(job.state.slow).toMatchObject({ state: "confirmed", ranks: [], fromIteration: 41 });
+    job.judge([], [1]);
+    job.saved();
+    expect(job.state.recent).toMatchObject({ state: "resolved", ending: "passed" });
+    job.judge([culprit(2, 1, job.nowMs - 4000)]);
+    job.explained(VERDICT);
+    job.judge([culprit(2, 1, job.nowMs - 4000), { ...all, id: 3 }]);
+    job.explained(nobody);
+    expect(job.state.besides).toEqual([]);
   });
 
-  it("looks for what else is slow while shares are uneven, and for the end of what was slow before when they are equal", () => {
+  it("explains again what the judge says otherwise, five seconds later at the earliest", () => {
     const job = new Driver();
-    const found = (verdict: Verdict): string => {
-      job.send({ type: "localized", search: job.last("localize"), diagnosis: { verdict } });
-      job.send({ type: "saved", save: job.last("save") });
-      job.send({ type: "saved", save: job.last("save") });
-      return job.state.slow!.id;
-    };
     job.begin();
     job.iterate(1, 40, 1000);
     job.iterate(41, 3, 2000);
-    const first = found(VERDICT);
+    const first = culprit(1, 1, job.nowMs - 6000);
+    job.judge([{ ...first, cause: null }]);
+    const open = { ...VERDICT.suspects[0]!, score: 0.4 };
+    job.explained({ ...VERDICT, suspects: [open, { ...open, cause: "cpu-stall" }] });
+    const { id } = job.state.slow!;
+    job.nowMs += 4000;
+    expect(job.judge([first])).toEqual([]);
+    job.nowMs += 2000;
+    expect(job.judge([first])).toEqual(["explain"]);
+    expect(job.last("explain").isAgain).toBe(true);
+    job.explained(VERDICT);
+    expect(job.state.slow).toMatchObject({ id, verdict: VERDICT });
+    const { revision } = job.state.slow!;
+    job.nowMs += 6000;
+    expect(job.judge([{ ...first, probability: 0.99 }])).toEqual([]);
+    expect(job.state.slow!.revision).toBe(revision);
+  });
+
+  it("lets a regression that began with it explain whoever is slow", () => {
+    const job = new Driver();
+    job.begin();
+    job.iterate(1, 40, 1000);
+    job.judge([]);
+    job.iterate(41, 6, 2000);
+    const verdict = testVerdict({ kind: "regression" }, { cause: "dataloader", ranks: [] });
+    job.send({ type: "regression", verdict, sinceMs: job.nowMs - 12_000 });
+    job.saved();
+    job.judge([culprit(1, 1, job.nowMs - 12_000)]);
+    job.explained(VERDICT);
+    expect(job.state.slow).toMatchObject({ kind: "regression" });
+    expect(job.state.besides).toEqual([]);
+  });
+
+  it("judges with uneven shares by themselves, and ends what was slow before only with equal ones", () => {
+    const job = new Driver();
+    job.begin();
+    job.iterate(1, 40, 1000);
+    job.iterate(41, 3, 2000);
+    job.judge([culprit(1, 1, job.nowMs - 6000)]);
+    job.explained(VERDICT);
+    const first = job.state.slow!.id;
     job.send({ type: "rebalanced", shares: "5,3" });
     // Nearly the old pace: that is no end of it.
     expect(job.iterate(44, 30, 1100)).toEqual([]);
-    expect(job.iterate(74, 3, 1900)).toEqual(["localize"]);
-    expect(job.last("localize").suspicion).toMatchObject({
-      slowFrom: 74,
-      beforeMs: expect.closeTo(1100) as number,
-    });
+    job.judge([], [], -2);
+    job.iterate(74, 12, 1900);
+    job.judge([culprit(1, 0, job.nowMs - 12 * 1900)], [], -2);
+    expect(job.last("explain")).toMatchObject({ accused: new Set([1]), isAgain: false });
     const another = { type: "rank", ranks: [0], machine: "m", cause: "gpu-slow" } as const;
-    const second = found(testVerdict({ kind: "fail-slow", confidence: 0.9, victims: [] }, another));
+    job.explained(testVerdict({ kind: "fail-slow", confidence: 0.9, victims: [] }, another));
+    const second = job.state.slow!.id;
     expect(second).not.toBe(first);
-    // It may be back soon, as short as it was.
-    expect(job.iterate(77, 12, 1100)).toEqual([]);
-    expect(job.iterate(89, 22, 1100)).toEqual(["save"]);
-    expect(job.last("save").incident).toMatchObject({ id: second, ending: "passed" });
-    job.send({ type: "saved", save: job.last("save") });
+    job.judge([], [1], -2);
+    expect(job.last("save").incident).toMatchObject({ id: second, ending: "fixed" });
+    job.saved();
     expect(job.state.slow!.id).toBe(first);
+    job.judge([culprit(2, 0, job.nowMs - 5700)], [], -2);
+    job.explained(testVerdict({ kind: "fail-slow", confidence: 0.9, victims: [] }, another));
     job.send({ type: "rebalanced", shares: null });
-    expect(job.iterate(111, 40, 1000)).toEqual(["save"]);
-    expect(job.last("save").incident).toMatchObject({ id: first, state: "resolved" });
+    expect(job.last("save").incident).toMatchObject({ id: second, ending: "passed" });
+    job.saved();
+    job.judge([], [1]);
+    expect(job.last("save").incident).toMatchObject({ id: first, ending: "fixed" });
   });
 
   it("keeps actions of a regression, also when it is over", () => {
@@ -250,18 +275,18 @@ describe("reduceJob", () => {
     expect(job.state.shown.still).toMatchObject({ state: "confirmed" });
   });
 
-  it("leaves the state before an event as it was, but for the run and its detectors", () => {
+  it("leaves the state before an event as it was, but for the run and what watches it", () => {
     const job = new Driver();
     job.begin();
     const before = job.state;
-    const { run, slowdowns, standstills, ...rest } = before;
+    const { run, pace, standstills, ...rest } = before;
     const copy = structuredClone({ ...rest, shown: before.shown });
     job.iterate(1, 40, 1000);
     job.iterate(41, 10, 2000);
-    const { run: _r, slowdowns: _s, standstills: _t, ...after } = before;
+    const { run: _r, pace: _p, standstills: _t, ...after } = before;
     expect(after).toEqual(copy);
     expect(run).toBe(job.state.run);
-    expect([slowdowns, standstills]).toEqual([job.state.slowdowns, job.state.standstills]);
+    expect([pace, standstills]).toEqual([job.state.pace, job.state.standstills]);
   });
 
   it("decides the same on the same events", () => {
@@ -270,11 +295,8 @@ describe("reduceJob", () => {
       job.begin();
       job.iterate(1, 40, 1000);
       job.iterate(41, 4, 2000);
-      job.send({
-        type: "localized",
-        search: job.last("localize"),
-        diagnosis: { verdict: VERDICT },
-      });
+      job.judge([culprit(1, 1, job.nowMs - 8000)]);
+      job.explained(VERDICT);
       return [job.decisions.map((one) => one.do), savedState(job.state)];
     };
     expect(play()).toEqual(play());
@@ -337,17 +359,18 @@ describe("reduceJob", () => {
       job.iterate(from, 1, 1800);
       if (from < 61) job.iterate(from + 1, 9, 1000);
     }
-    const search = job.last("localize");
-    expect(search.suspicion.intermittent).toEqual({ slow: [41, 51, 61], of: 61 });
-    job.send({ type: "localized", search, diagnosis: { verdict: VERDICT } });
-    const { incident } = job.last("save");
-    expect(incident.summary).toMatch(/^slow in 3 of the last 61 iterations, \+80 % each/);
-    expect(incident.intermittent).toMatchObject({ slow: 3, of: 61 });
+    const since = job.nowMs - 2 * (9 * 1000 + 1800) - 1800;
+    job.judge([{ ...culprit(1, 1, since), shape: "now-and-then" }]);
+    expect(job.last("explain").slowdown.intermittent).toEqual({ slow: 3, of: 21 });
+    job.explained(VERDICT);
+    const { incident } = job.decisions.find((one) => one.do === "save")!;
+    expect(incident.summary).toMatch(/^slow in 3 of the last 21 iterations, \+80 % each/);
+    expect(incident.intermittent).toMatchObject({ slow: 3, of: 21 });
     // Only what the slow ones took beyond the others, of two GPUs.
     expect(incident.wastedGpuMs).toBeCloseTo(2 * 3 * 800, -2);
   });
 
-  describe("with a search that ends in a group", () => {
+  describe("with a verdict that leaves open who of a group it is", () => {
     const allowed = { mostRanks: 8, everyMs: 60_000, limitMs: 5000 };
     const tests = {
       groups: [[0, 1, 2]],
@@ -360,10 +383,8 @@ describe("reduceJob", () => {
       job.begin();
       job.iterate(1, 40, 1000);
       job.iterate(41, 3, 2000);
-      const search = job.last("localize");
-      job.send({ type: "localized", search, diagnosis: { verdict: VERDICT, tests } });
-      job.send({ type: "saved", save: job.last("save") });
-      job.send({ type: "saved", save: job.last("save") });
+      job.judge([culprit(1, 1, job.nowMs - 6000)]);
+      job.explained(VERDICT, tests);
       return job;
     };
     const decided = (job: Driver): boolean => job.decisions.some((one) => one.do === "validate");
@@ -389,10 +410,10 @@ describe("reduceJob", () => {
       expect(job.send({ type: "validated", ...event })).toEqual(["save"]);
       expect(job.last("save").incident).toMatchObject({ summary: "the link", validation });
       job.send({ type: "saved", save: job.last("save") });
-      // A later search that ends in the group again takes nothing back.
-      const search = { ...job.last("localize"), isAgain: true };
-      const diagnosis = { verdict: { ...VERDICT, confidence: 1 }, tests };
-      job.send({ type: "localized", search, diagnosis });
+      // What the judge says of the group again takes nothing back.
+      job.nowMs += 6000;
+      job.judge([{ ...culprit(1, 1, job.nowMs - 12_000), cause: null }]);
+      job.explained({ ...VERDICT, confidence: 1 }, tests);
       expect(job.state.slow!.verdict).toBe(link);
       expect(job.decisions.filter((one) => one.do === "validate")).toHaveLength(1);
     });
@@ -513,18 +534,19 @@ describe("reduceJob", () => {
     expect(seen).toMatchObject({ kind: "hang", onsetMs: stoppedMs, fromIteration: 41 });
   });
 
-  it("takes what a search found, though agents seem to be gone since: the service was too busy to listen", () => {
+  it("takes what was explained, though agents seem to be gone since: the service was too busy to listen", () => {
     const job = new Driver();
     job.begin();
     job.iterate(1, 40, 1000);
     job.iterate(41, 3, 2000);
+    job.judge([culprit(1, 1, job.nowMs - 6000)]);
     job.nowMs += 40_000;
     job.send({ type: "late", ms: 40_000 });
     job.send({ type: "tick" });
     job.send({ type: "agent-gone", agent: "a" });
-    const search = job.last("localize");
-    const found = { search, diagnosis: { verdict: VERDICT } };
-    expect(job.send({ type: "localized", ...found })).toEqual(["save"]);
+    const explain = job.last("explain");
+    const found = { explain, diagnosis: { verdict: VERDICT } };
+    expect(job.send({ type: "explained", ...found })).toEqual(["save"]);
   });
 
   it("does not take hangs that were incidents for pauses of the job: the third is suspected as soon as the first", () => {
@@ -780,7 +802,7 @@ describe("reduceJob", () => {
         }
       }
 
-      /** Searches find nobody. */
+      /** Nobody is named. */
       answer(): void {
         const nobody = testVerdict({
           kind: "fail-slow",
@@ -790,8 +812,8 @@ describe("reduceJob", () => {
         });
         for (let i = 0; i < 20 && this.state.isBusy; i++) {
           const last = this.decisions.findLast(({ do: what }) => what !== "record-iterations")!;
-          if (last.do === "localize")
-            this.send({ type: "localized", search: last, diagnosis: { verdict: nobody } });
+          if (last.do === "explain")
+            this.send({ type: "explained", explain: last, diagnosis: { verdict: nobody } });
           else if (last.do === "save") this.send({ type: "saved", save: last });
           else return;
         }

@@ -4,36 +4,28 @@
  */
 import type { Incident } from "../../../model/incident.ts";
 import type { JobReport } from "../../wire/messages.ts";
-import { healthyTimes, ofEarlierRun } from "../slowdown/culprit-level.ts";
+import { enqueue, enqueueDecision, type Turn } from "../incident/incident-book.ts";
 import { suspected, withWaste } from "../incident/incident-lifecycle.ts";
-import {
-  advance,
-  enqueue,
-  enqueueDecision,
-  onActions,
-  onCollected,
-  onLocalized,
-  onSaved,
-  recentSlowdowns,
-  type Turn,
-} from "../incident/incident-steps.ts";
+import { advance, onActions, onCollected, onSaved } from "../incident/incident-steps.ts";
 import type { EventOf, JobDecision, JobEvent } from "./job-events.ts";
-import { JobRun, type JobIteration } from "./job-run.ts";
+import type { JobIteration } from "./job-iterations.ts";
+import { JobRun } from "./job-run.ts";
 import { hasEnded, type JobState, openSlowdowns, ranksClaimed } from "./job-state.ts";
 import { unheardOf } from "./partial-view.ts";
 import { onRegression, onRegressionOver } from "../regression/regression-steps.ts";
 import {
-  backMs,
-  SlowdownDetector,
-  type SlowdownDecision,
-  type SuspectedSlowdown,
-} from "../slowdown/slowdown-detector.ts";
-import { lookAtEach, onRecovered } from "../slowdown/slowdown-endings.ts";
+  endRested,
+  forgetUneven,
+  lostIn,
+  onBack,
+  onExplained,
+  onJudged,
+  onSlower,
+} from "../slowdown/culprit-steps.ts";
+import { PaceWatch } from "../slowdown/pace-watch.ts";
 import { looksLikePause } from "../standstill/standstill-proof.ts";
 import { StandstillDetector } from "../standstill/standstill-detector.ts";
 
-/** Points that a known level stands for. */
-const KNOWN_LEVEL = 12;
 /** How slow it was is not remembered; only when it is as before matters. */
 const RESUMED_RATIO = 1.25;
 const MOST_CLAIMS = 16;
@@ -67,7 +59,8 @@ const HANDLERS: { readonly [T in JobEvent["type"]]: (turn: Turn, event: EventOf<
   tick: onTick,
   actions: onActions,
   saved: onSaved,
-  localized: onLocalized,
+  judged: onJudged,
+  explained: onExplained,
   collected: onCollected,
   validated: ({ state }, { id, validated, nowMs }) =>
     enqueue(state, { step: "validated", id, validated, atMs: nowMs }),
@@ -124,16 +117,14 @@ function isClaimed(
 }
 
 function beginRun({ state }: Turn, report: JobReport): void {
-  const before = state.run ?? state.saved;
-  // Among more or fewer ranks the network takes another time.
-  const isOfSize = !before || before.run === report.run || before.worldSize === report.worldSize;
-  state.healthy = isOfSize && state.healthy ? ofEarlierRun(state.healthy.networkMs) : null;
   const run = new JobRun(report, state.jobFile);
   state.run = run;
-  state.healthySince = 0;
   state.countedBefore = { iteration: -Infinity, untilMs: state.countedBefore.untilMs };
   state.suspicion = null;
-  state.slowdowns = new SlowdownDetector();
+  state.pace = new PaceWatch();
+  state.culprits = new Map();
+  state.resting = new Map();
+  state.judgedMs = -Infinity;
   state.relieved = null;
   state.standstills = new StandstillDetector(state.options);
   const { saved } = state;
@@ -156,21 +147,15 @@ function beginRun({ state }: Turn, report: JobReport): void {
       enqueueDecision(state, { do: "collect", run, id, kind, ranks, says });
   }
   // The baseline is known: a slowdown that began while no service ran is one.
-  if (!slow && baselineMs !== null && baselineMs > 0) run.calm(knownLevel(baselineMs));
+  if (!slow && baselineMs !== null && baselineMs > 0) run.iterations.calm(baselineMs);
   if (slow && slow.kind !== "regression" && baselineMs !== null)
-    state.slowdowns.resume(
-      {
-        slowFrom: slow.fromIteration ?? 0,
-        fromMs: slow.onsetMs,
-        beforeMs: baselineMs,
-        afterMs: baselineMs * RESUMED_RATIO,
-        isTentative: false,
-        ...(slow.intermittent
-          ? { intermittent: { slow: [slow.fromIteration ?? 0], of: slow.intermittent.of } }
-          : {}),
-      },
-      slow.verdict !== null,
-    );
+    state.pace.resume({
+      isPaced: true,
+      slowFrom: slow.fromIteration ?? 0,
+      fromMs: slow.onsetMs,
+      beforeMs: baselineMs,
+      afterMs: baselineMs * RESUMED_RATIO,
+    });
 }
 
 function endRun({ state }: Pick<Turn, "state">, next: string): void {
@@ -200,8 +185,8 @@ function onPoints(turn: Turn, { agent, report }: EventOf<"points">): void {
   // A standstill that is certain is over when iterations complete, not when old ones come late while its evidence is collected.
   if (isNews && state.suspicion?.isCertain !== true) state.suspicion = null;
   if (run.epoch !== epoch) {
-    state.slowdowns.rebase();
-    state.relieved?.slowdowns.rebase();
+    state.pace.rebase();
+    state.relieved?.pace.rebase();
     state.countedBefore = { iteration: -Infinity, untilMs: state.countedBefore.untilMs };
   }
 }
@@ -236,22 +221,27 @@ function onEvent({ state, nowMs }: Turn, { agent, report }: EventOf<"event">): v
 
 function onRebalanced({ state }: Turn, { shares }: EventOf<"rebalanced">): void {
   const { relieved, run } = state;
+  const wasUneven = state.shares !== null;
   state.shares = shares;
-  run?.reshared(shares);
-  if (!relieved || !run) return;
+  if (!run || !wasUneven) return;
   state.relieved = null;
-  state.slowdowns = relieved.slowdowns;
-  if (shares === null) run.calm(state.slowdowns.healthy);
-  else relieve(state, run);
+  if (relieved) state.pace = relieved.pace;
+  run.iterations.calm(state.baselineMs);
+  forgetUneven(state);
+  // Whoever is still slow with these shares is named again.
+  for (const { id } of openSlowdowns(state)) {
+    const says = "passed; micro-batches are shared out otherwise";
+    if (relieved && !relieved.incidents.has(id))
+      enqueue(state, { step: "resolve-one", id, ending: "passed", says });
+  }
 }
 
 /** From now on the pace with these shares is the usual one: what is slow already stays as it is until they are equal again. */
 function relieve(state: Turn["state"], run: JobRun): void {
   const incidents = new Set(openSlowdowns(state).map(({ id }) => id));
-  state.relieved = { slowdowns: state.slowdowns, incidents };
-  state.slowdowns = new SlowdownDetector();
-  state.healthySince = run.pushes;
-  run.calm([]);
+  state.relieved = { pace: state.pace, incidents };
+  state.pace = new PaceWatch();
+  run.iterations.calm(null);
 }
 
 /** The service was too busy to read reports for so long: nobody was silent in that time. */
@@ -266,13 +256,14 @@ function onTick(turn: Turn): void {
   const { run, job } = state;
   if (!run) return;
   countIterations(turn, run);
+  endRested(turn);
   if (hasEnded(state) && state.slow)
     enqueue(state, { step: "resolve", which: "slow", ending: "ended", says: "the job has ended" });
   if (state.still) {
     collectAgain(turn);
     return;
   }
-  const seen = state.standstills.look(nowMs, run.pace, hasEnded(state));
+  const seen = state.standstills.look(nowMs, run.iterations.pace, hasEnded(state));
   if (!seen) return;
   const { kind, ranks, says, sinceMs, isSuspicion } = seen;
   const last = Math.max(
@@ -335,36 +326,23 @@ function countIterations(turn: Turn, run: JobRun): void {
   const iterations = run.count(nowMs);
   if (iterations.length === 0) return;
   // What nobody is at fault for is perhaps a pause that comes again: that is learnt.
-  if (state.still && !mayBePause(state.still)) run.disrupted(iterations);
+  if (state.still && !mayBePause(state.still)) run.iterations.disrupted(iterations);
   for (const one of iterations) {
     // Agents report again what the previous service has seen and closed: nothing new.
     const isNew = state.slow !== null || isUncounted(state, one);
-    for (const decision of state.slowdowns.push(one))
-      if (isNew || decision.do === "recovered") onSlowdown(turn, run, decision);
-    const { suspicion } = state.slowdowns;
-    // The level of a job that is slow now and then is healthy, unless it has just become slow for good.
-    const isLevelHealthy =
-      !suspicion || (suspicion.intermittent && one.levelMs < backMs(suspicion));
-    const isHealthy = isLevelHealthy && !state.slow && one.levelMs > 0;
-    if (isHealthy && isUncounted(state, one)) {
-      state.baselineMs = one.levelMs;
-      if (!state.healthy?.ownMs)
-        state.healthy = healthyTimes(run, one.iteration + 1, one.levelMs, state.healthy);
-    }
+    const change = state.pace.push(one);
+    if (change === "slower" && isNew) onSlower(turn);
+    if (change === "back") onBack(turn);
+    const isCounted = isUncounted(state, one);
+    const isHealthy = !state.pace.slowdown && !state.slow && state.culprits.size === 0;
+    if (isHealthy && one.levelMs > 0 && isCounted) state.baselineMs = one.levelMs;
     // While the job stands still, that is what costs.
-    const isLost = !suspicion?.intermittent || suspicion.intermittent.slow.includes(one.iteration);
-    if (
-      state.slow &&
-      !state.still &&
-      state.baselineMs !== null &&
-      isLost &&
-      isUncounted(state, one)
-    ) {
-      const lostMs = Math.max(0, one.durationMs - state.baselineMs);
-      state.slow = withWaste(state.slow, state.slow.wastedGpuMs + lostMs * run.gpus);
-    }
+    if (state.slow && !state.still && isCounted)
+      state.slow = withWaste(
+        state.slow,
+        state.slow.wastedGpuMs + lostIn(state, one.durationMs) * run.gpus,
+      );
   }
-  if (state.shares === null) lookAtEach(turn, run);
   // After a restart agents report again iterations from before. What some ranks ended before the others stopped is no sign either.
   const { fromIteration, openedMs } = state.still ?? { fromIteration: null, openedMs: Infinity };
   const isNew = run.epoch !== state.stillEpoch;
@@ -398,44 +376,4 @@ function isUncounted(
 
 function hasUncounted(state: JobState, { iteration, endMs }: EventOf<"points">["report"]): boolean {
   return iteration.some((number, i) => isUncounted(state, { iteration: number, endMs: endMs[i]! }));
-}
-
-function onSlowdown(turn: Turn, run: JobRun, decision: SlowdownDecision): void {
-  const { state } = turn;
-  const { suspicion: slowdown } = decision;
-  switch (decision.do) {
-    case "suspect":
-      // One that was over a short while ago may come back: the verdict will tell.
-      if (!state.slow && recentSlowdowns(turn).length === 0)
-        enqueue(state, { step: "suspect", run, slowdown });
-      break;
-    case "localize":
-      enqueue(state, { step: "decide", decision: { ...decision, run } });
-      break;
-    case "recovered":
-      onOver(turn, run, slowdown);
-      break;
-    case "forget":
-      break;
-  }
-}
-
-function onOver(turn: Turn, run: JobRun, slowdown: SuspectedSlowdown): void {
-  const { state } = turn;
-  const began = openSlowdowns(state).map(({ fromIteration }) => fromIteration ?? Infinity);
-  const paceMs = onRecovered(turn, run, slowdown);
-  if (paceMs !== null) {
-    state.slowdowns.resume({ ...slowdown, afterMs: paceMs }, true);
-    return;
-  }
-  run.wasSlow(Math.min(slowdown.slowFrom, ...began), slowdown);
-  state.healthySince = run.pushes;
-  const { healthy } = state.slowdowns;
-  // Of a service that was started a short while ago: a level from few iterations may be one of the next slowdown.
-  const isKnown = healthy.length >= KNOWN_LEVEL || state.baselineMs === null;
-  run.calm(isKnown ? healthy : [...knownLevel(state.baselineMs!), ...healthy]);
-}
-
-function knownLevel(baselineMs: number): number[] {
-  return Array.from({ length: KNOWN_LEVEL }, () => baselineMs);
 }

@@ -5,7 +5,7 @@ import type { JobFile } from "../../../ingest/job-file.ts";
 import type { Rank } from "../../../model/ids.ts";
 import type { Unheard } from "./partial-view.ts";
 import type { Incident } from "../../../model/incident.ts";
-import { type CulpritLevel, type HealthyTimes, ofEarlierRun } from "../slowdown/culprit-level.ts";
+import type { LiveCulprit } from "../../../model/live-judgement.ts";
 import { withWaste } from "../incident/incident-lifecycle.ts";
 import type {
   CollectDecision,
@@ -16,7 +16,8 @@ import type {
 } from "./job-events.ts";
 import type { JobRun } from "./job-run.ts";
 import { agentlessWords, unheardOf, unheardWords } from "./partial-view.ts";
-import { SlowdownDetector } from "../slowdown/slowdown-detector.ts";
+import type { Resting } from "../slowdown/resting.ts";
+import { PaceWatch } from "../slowdown/pace-watch.ts";
 import { StandstillDetector, type StandstillOptions } from "../standstill/standstill-detector.ts";
 
 export interface DetectionOptions extends StandstillOptions {
@@ -36,24 +37,27 @@ export interface ValidationOptions {
 }
 
 /**
- * Replaced by every event, except for `run` and the two detectors: those belong to the state and change in place, because
- * the iterations of 10,000 ranks take 20 MB.
+ * Replaced by every event, except for `run` and what watches it (`pace`, `standstills`): those belong to the state and change in
+ * place, because the iterations of 10,000 ranks take 20 MB.
  */
 export interface JobState extends Incidents {
   readonly job: string;
   readonly jobFile: JobFile | null;
   readonly options: DetectionOptions;
   readonly run: JobRun | null;
-  readonly slowdowns: SlowdownDetector;
+  readonly pace: PaceWatch;
   readonly standstills: StandstillDetector;
   readonly earlier: readonly Incident[];
-  /** By incident: how slow its culprit is by itself. */
-  readonly levels: ReadonlyMap<string, CulpritLevel>;
+  /** Whom the judge names now, by its session and number; and the pace, where nothing is judged. */
+  readonly culprits: ReadonlyMap<string, NamedCulprit>;
+  /** By incident: culprits that are not slow at the moment. */
+  readonly resting: ReadonlyMap<string, Resting>;
+  /** When the judge last knew enough to judge, milliseconds since 1970, and in which of its sessions. */
+  readonly judgedMs: number;
+  readonly session: number;
   /** The incidents as they were last saved: nobody is shown what a crash of the service would take back. */
   readonly shown: Incidents;
   readonly baselineMs: number | null;
-  /** What a healthy iteration is spent on; null where that is not known. */
-  readonly healthy: HealthyTimes | null;
   /** GPU-milliseconds lost by resolved incidents, in all runs. */
   readonly wastedBefore: number;
   /** What the previous service left; null once an agent has reported the job. */
@@ -65,8 +69,6 @@ export interface JobState extends Incidents {
   /** Other runs that agents report: by name and agent. Agents report a run once: it is taken as soon as it is the job's. */
   readonly claims: ReadonlyMap<string, ReadonlyMap<string, ClaimedRun>>;
   readonly pastRuns: ReadonlySet<string>;
-  /** Iterations of the run (JobRun.pushes) when the last slowdown was over. */
-  readonly healthySince: number;
   /** The job may stand still: agents are asked for evidence, and people hear of it when that proves it. */
   readonly suspicion: SuspectedStandstill | null;
   /** JobRun.epoch when the job came to a standstill. */
@@ -90,12 +92,29 @@ export interface JobState extends Incidents {
   readonly isBusy: boolean;
 }
 
+/** Somebody whom the judge names, and what people were told of it. */
+export interface NamedCulprit {
+  /** As the judge said it last; null: iterations take longer, and nothing is judged. */
+  readonly culprit: LiveCulprit | null;
+  /** Its incident; null before there is one. */
+  readonly incident: string | null;
+  /** Sends on the wire have shown which link or NIC it is. */
+  readonly isOneDevice: boolean;
+  /** As it was when it was last explained, whether the pace since was known, how often, and when that was. */
+  readonly explained: {
+    readonly culprit: LiveCulprit | null;
+    readonly isPaced: boolean;
+    readonly times: number;
+    readonly atMs: number;
+  } | null;
+}
+
 /**
  * With less to do a culprit looks healthy, and the others slow: whether it is over shows with equal shares. What comes meanwhile
- * is looked for by another detector, which knows these shares only.
+ * is another session of the judge's, and another pace.
  */
 export interface Relieved {
-  readonly slowdowns: SlowdownDetector;
+  readonly pace: PaceWatch;
   readonly incidents: ReadonlySet<string>;
 }
 
@@ -122,24 +141,25 @@ export function newJobState(
     jobFile,
     options,
     run: null,
-    slowdowns: new SlowdownDetector(),
+    pace: new PaceWatch(),
     standstills: new StandstillDetector(options),
     slow,
     besides,
     still,
     recent,
     earlier: saved?.earlier ?? [],
-    levels: new Map(Object.entries(saved?.levels ?? {})),
+    culprits: new Map(),
+    resting: new Map(),
+    judgedMs: -Infinity,
+    session: 0,
     shown: { slow, besides, still, recent },
     baselineMs: saved?.baselineMs ?? null,
-    healthy: typeof saved?.networkMs === "number" ? ofEarlierRun(saved.networkMs) : null,
     wastedBefore: saved?.wastedGpuMs ?? 0,
     saved,
     ended: new Set(),
     seenMs: saved?.seenMs ?? 0,
     claims: new Map(),
     pastRuns: new Set(),
-    healthySince: 0,
     suspicion: null,
     stillEpoch: 0,
     partialEvidence: null,
@@ -210,12 +230,10 @@ export function savedState(state: JobState): SavedJobState {
     startedMs: run?.startedMs ?? saved?.startedMs ?? 0,
     worldSize: run?.worldSize ?? saved?.worldSize ?? 0,
     baselineMs,
-    networkMs: state.healthy?.networkMs ?? null,
     wastedGpuMs: wastedBefore,
     ...(Number.isFinite(state.testedMs) ? { testedMs: state.testedMs } : {}),
     slow,
     besides,
-    levels: Object.fromEntries(state.levels),
     still,
     recent,
     earlier,
@@ -261,12 +279,9 @@ export interface SavedJobState {
   readonly startedMs: number;
   readonly worldSize: number;
   readonly baselineMs: number | null;
-  /** Absent in documents of older services. */
-  readonly networkMs?: number | null;
   readonly slow: Incident | null;
-  /** Absent, as are the levels, in documents of older services. */
+  /** Absent in documents of older services. */
   readonly besides?: readonly Incident[];
-  readonly levels?: Readonly<Record<string, CulpritLevel>>;
   readonly still: Incident | null;
   readonly recent: Incident | null;
   /** Those resolved before it: alerts about them may still be due. */

@@ -46,18 +46,21 @@ describe("PointTable", () => {
     expect(table.toldOf(2)).toBe(2);
     expect(table.heardOf(2)).toBe(0);
     expect(table.whole(2)).toMatchObject({ iteration: 2, ranks: 2, endMs: 2000 });
-    const window = table.window([1, 2]);
-    expect([...window.ranks]).toEqual([1, 7]);
-    expect([...window.durationMs]).toEqual([10, NaN, 20, 30]);
-    expect([...window.collectiveMs]).toEqual([1, NaN, 1, 7]);
+    const [first, second] = [1, 7].map((rank) => table.slotOf(rank)) as [number, number];
+    const [one, two] = [1, 2].map((iteration) => table.rowOf(iteration)!);
+    expect([one!.durationMs[first], one!.durationMs[second]]).toEqual([10, NaN]);
+    expect([two!.durationMs[first], two!.durationMs[second]]).toEqual([20, 30]);
+    expect([two!.collectiveMs[first], two!.collectiveMs[second]]).toEqual([1, 7]);
   });
 
   it("grows with the ranks that come, and loses nothing", () => {
     const table = new PointTable();
     const ranks = Array.from({ length: 1000 }, (_, rank) => rank);
     for (const rank of ranks) table.add(points([[rank, 1, rank + 1]]), 0);
-    const { durationMs } = table.window([1]);
-    expect([...durationMs]).toEqual(ranks.map((rank) => rank + 1));
+    const { durationMs } = table.rowOf(1)!;
+    expect(ranks.map((rank) => durationMs[table.slotOf(rank)])).toEqual(
+      ranks.map((rank) => rank + 1),
+    );
     expect(table.active(0)).toBe(1000);
   });
 

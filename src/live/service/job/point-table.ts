@@ -3,7 +3,6 @@
  * iterations take some 20 MB.
  */
 import type { Rank } from "../../../model/ids.ts";
-import type { LivePoints } from "../../../model/live-points.ts";
 import type { PointsReport } from "../../wire/messages.ts";
 
 const KEPT = 96;
@@ -12,7 +11,7 @@ const QUORUM = 0.25;
 /** Rows beyond what is kept, of numbers that few have told of. */
 const MOST_STRAY = 32;
 const FIRST_SLOTS = 64;
-const COLUMNS = ["durationMs", "collectiveMs", "sendMs", "recvMs", "issueMs"] as const;
+const COLUMNS = ["durationMs", "collectiveMs", "sendMs", "recvMs"] as const;
 type Column = (typeof COLUMNS)[number];
 /** A rank whose number falls by more began again. */
 const STEPS_BACK = 3;
@@ -61,17 +60,12 @@ export class PointTable {
     return this.#newest;
   }
 
-  lastOf(rank: Rank): number {
-    const slot = this.#slots.get(rank);
-    return slot === undefined ? NaN : this.#last[slot]!;
-  }
-
   /** Where a rank's values stand in the columns of every row; -1 where it has told nothing. */
   slotOf(rank: Rank): number {
     return this.#slots.get(rank) ?? -1;
   }
 
-  /** As lastOf, by slot. */
+  /** The last iteration that a slot's rank told of. */
   lastAt(slot: number): number {
     return this.#last[slot]!;
   }
@@ -204,29 +198,6 @@ export class PointTable {
     return [...this.#rows.keys()].sort((a, b) => a - b);
   }
 
-  /** Of ranks in ascending order. */
-  window(numbers: readonly number[]): LivePoints {
-    const ranks = this.ranks.toSorted((a, b) => a - b);
-    const slots = ranks.map((rank) => this.#slots.get(rank)!);
-    const columnOf = (name: Column): Float32Array => {
-      const values = new Float32Array(numbers.length * ranks.length);
-      for (const [i, number] of numbers.entries()) {
-        const column = this.#rows.get(number)!.columns[name];
-        for (let k = 0; k < slots.length; k++) values[i * slots.length + k] = column[slots[k]!]!;
-      }
-      return values;
-    };
-    return {
-      iterations: Float64Array.from(numbers),
-      ranks,
-      durationMs: columnOf("durationMs"),
-      collectiveMs: columnOf("collectiveMs"),
-      sendMs: columnOf("sendMs"),
-      recvMs: columnOf("recvMs"),
-      issueMs: columnOf("issueMs"),
-    };
-  }
-
   #takeSlot(rank: Rank): number {
     const known = this.#slots.get(rank);
     if (known !== undefined) return known;
@@ -264,7 +235,6 @@ export class PointTable {
         collectiveMs: column(),
         sendMs: column(),
         recvMs: column(),
-        issueMs: column(),
       },
       endMs: new Float64Array(this.#capacity).fill(NaN),
       whole: undefined,

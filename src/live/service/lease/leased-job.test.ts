@@ -6,6 +6,7 @@ import type { BeatReport, EventReport, JobReport, PointsReport } from "../../wir
 import type { Actions } from "../actions/actions.ts";
 import type { SavedJobState } from "../job/job-state.ts";
 import { testVerdict } from "../../../../test/support/live/incident.ts";
+import { judgeHere } from "../slowdown/judge-thread.ts";
 import { LeasedJob } from "./leased-job.ts";
 
 const VERDICT = testVerdict(
@@ -27,8 +28,7 @@ class Stage {
   readonly found: [id: string, Verdict][] = [];
   write: () => Promise<void> = () => Promise.resolve();
   collect: () => Promise<Verdict | null> = () => Promise.resolve(VERDICT);
-  localize: () => Promise<Verdict | null> = () => Promise.resolve(SLOW);
-  searches = 0;
+  explain: () => Promise<Verdict> = () => Promise.resolve(SLOW);
   leased: LeasedJob;
 
   constructor(saved: SavedJobState | null = null) {
@@ -59,17 +59,14 @@ class Stage {
         propose: () => Promise.resolve([]),
         runDue: () => Promise.resolve(),
       } as unknown as Actions,
+      judging: judgeHere(),
       detection: { hangMs: 30_000, pauseMs: 900_000, relapseMs: 600_000, validation: null },
       changed: (incident) => void this.saved.push(incident),
       lost: () => undefined,
       hasNoRoom: (error) => /ENOSPC/.test(String(error)),
       effects: {
         nowMs,
-        localize: async () => {
-          this.searches++;
-          const verdict = await this.localize();
-          return verdict && { verdict };
-        },
+        explain: async () => ({ verdict: await this.explain() }),
         collect: async () => {
           const verdict = await this.collect();
           return { diagnosis: verdict && { verdict }, answered: { has: () => true } };

@@ -29,9 +29,9 @@ import type {
   Collected,
   ConnectedAgents,
   Diagnosis,
+  ExplainDecision,
   JobDecision,
   JobEvent,
-  LocalizeDecision,
   ProfileDecision,
   SaveDecision,
   ValidateDecision,
@@ -44,13 +44,16 @@ import {
 } from "../machines/job-machines.ts";
 import { reduceJob } from "../job/job-reducer.ts";
 import { RegressionWatch } from "../regression/regression-watch.ts";
-import type { JobIteration, JobRun } from "../job/job-run.ts";
+import type { JobIteration } from "../job/job-iterations.ts";
+import type { JobRun } from "../job/job-run.ts";
+import { JudgeFeed } from "../slowdown/judge-feed.ts";
+import type { Judging } from "../slowdown/judge-thread.ts";
 import type { Validated } from "../slowdown/validate-group.ts";
 
 /** What a job needs from the service. */
 export interface JobEffects {
   nowMs(this: void): number;
-  localize(this: void, search: LocalizeDecision): Promise<Diagnosis | null>;
+  explain(this: void, explain: ExplainDecision): Promise<Diagnosis>;
   collect(this: void, evidence: CollectDecision): Promise<Collected>;
   validate(this: void, tests: ValidateDecision): Promise<Validated>;
   /** As sure as verdicts of the kind were right at this site. */
@@ -70,6 +73,7 @@ export interface LeasedJobOptions extends Omit<
   readonly jobFile: JobFile | null;
   readonly actions: Actions;
   readonly detection: DetectionOptions;
+  readonly judging: Judging;
   readonly effects: JobEffects;
 }
 
@@ -83,6 +87,7 @@ export class LeasedJob {
   readonly writer: IncidentWriter;
   readonly #options: LeasedJobOptions;
   readonly #regressions: RegressionWatch;
+  readonly #judge: JudgeFeed;
   #state: JobState;
   /** The step that is being carried out. */
   #step: Promise<void> = Promise.resolve();
@@ -96,6 +101,9 @@ export class LeasedJob {
     this.job = options.lease.job;
     const document = documentOf(options.document);
     this.#regressions = new RegressionWatch(options.history, (error) => this.#trouble(error));
+    this.#judge = new JudgeFeed(options.judging, ({ run }, said) => {
+      this.#dispatch({ type: "judged", run, ...said });
+    });
     this.#state = newJobState(this.job, options.jobFile, document, options.detection);
     this.writer = new IncidentWriter({
       ...options,
@@ -160,6 +168,10 @@ export class LeasedJob {
     report: Exclude<Report, BeatReport>,
     connected: ConnectedAgents,
   ): Extract<JobDecision, { do: "refuse" }> | null {
+    if (report.kind === "shares") {
+      if (this.run) this.#judge.shares(this.run, agent, report, this.#options.effects.nowMs());
+      return null;
+    }
     const decisions =
       report.kind === "job"
         ? this.#dispatch({ type: "job", agent, machine, report, connected })
@@ -187,6 +199,7 @@ export class LeasedJob {
   tick(): void {
     this.#dispatch({ type: "tick" });
     const nowMs = this.#options.effects.nowMs();
+    if (this.run) this.#judge.tick(this.run, nowMs);
     this.#lookForRegression();
     if (nowMs - this.#dueMs < DUE_MS) return;
     this.#dueMs = nowMs;
@@ -196,7 +209,9 @@ export class LeasedJob {
 
   /** How the replicas share out the micro-batches from now on; null: equally. */
   rebalanced(shares: string | null): void {
-    if (shares !== this.#state.shares) this.#dispatch({ type: "rebalanced", shares });
+    if (shares === this.#state.shares) return;
+    this.#judge.rebalanced(shares, this.#options.effects.nowMs());
+    this.#dispatch({ type: "rebalanced", shares });
   }
 
   #lookForRegression(): void {
@@ -248,6 +263,7 @@ export class LeasedJob {
 
   /** Long over: its document goes, what the history has stays. */
   async forget(): Promise<void> {
+    this.#judge.close();
     await this.idle();
     await this.#options.lease.write(null);
     await this.writer.drop();
@@ -255,6 +271,7 @@ export class LeasedJob {
   }
 
   async close(): Promise<void> {
+    this.#judge.close();
     await this.idle();
     await this.writer.close();
   }
@@ -274,10 +291,10 @@ export class LeasedJob {
         // Actions are saved by whoever changes them.
         if (decision.isStep) this.#step = this.#attempt(() => this.#save(decision));
         break;
-      case "localize":
+      case "explain":
         this.#step = this.#attempt(async () => {
-          const diagnosis = this.#calibrated(await effects.localize(decision));
-          this.#dispatch({ type: "localized", search: decision, diagnosis });
+          const diagnosis = this.#calibrated(await effects.explain(decision))!;
+          this.#dispatch({ type: "explained", explain: decision, diagnosis });
         });
         break;
       case "collect":
@@ -294,6 +311,7 @@ export class LeasedJob {
         effects.publish(decision.incident, decision.diagnosis);
         break;
       case "record-iterations":
+        this.#judge.iterations(decision.run, decision.iterations);
         effects.recordIterations(decision.run, decision.iterations);
         break;
       case "refuse":

@@ -1,7 +1,7 @@
 /** A regression that was found, as an incident of the job: a slowdown that began with it is the same incident. */
 import type { Incident } from "../../../model/incident.ts";
 import { beganWith, culpritWords, suspected } from "../incident/incident-lifecycle.ts";
-import { enqueue, type Turn } from "../incident/incident-steps.ts";
+import { enqueue, type Turn } from "../incident/incident-book.ts";
 import type { EventOf } from "../job/job-events.ts";
 import { openSlowdowns } from "../job/job-state.ts";
 
@@ -31,8 +31,13 @@ export function onRegression(turn: Turn, { verdict, sinceMs }: EventOf<"regressi
     state.slow = incident;
     enqueue(state, { step: "save", incident });
   }
-  // The rank that was accused so far does not tell when the code is as fast as before.
-  state.levels = new Map([...state.levels].filter(([id]) => id !== incident.id));
+  // Whom the judge accused of it runs the code: that it names nobody any longer does not end it.
+  state.culprits = new Map(
+    [...state.culprits].map(([key, one]) => [
+      key,
+      one.incident === incident.id ? { ...one, incident: null } : one,
+    ]),
+  );
   enqueue(state, {
     step: "confirm",
     which: "slow",

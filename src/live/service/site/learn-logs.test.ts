@@ -23,13 +23,19 @@ const store = {
   store: async (): Promise<LogStore> => EMPTY_STORE,
 } as unknown as SiteStore;
 
-function run(name: string, agents = 6, pushes = 100): JobRun {
+function run(name: string, agents = 6, count = 100): JobRun {
   const ranksOf = (agent: string) => {
     const first = 4 * Number(agent.slice(1));
     return new Map([0, 1, 2, 3].map((k) => [first + k, { agentRun: `${agent}-run` }]));
   };
   const names = Array.from({ length: agents }, (_, i) => `a${i}`);
-  return { job: "llama", run: name, pushes, agents: names, ranksOf } as unknown as JobRun;
+  return {
+    job: "llama",
+    run: name,
+    iterations: { count },
+    agents: names,
+    ranksOf,
+  } as unknown as JobRun;
 }
 
 function learning(

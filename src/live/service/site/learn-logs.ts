@@ -43,7 +43,7 @@ export class LogLearning {
   /** A run has ended in order and without an incident; what is under way goes first, and this one is asked about again. */
   async ended(run: JobRun): Promise<void> {
     const name = `${run.job}/${run.run}`;
-    if (this.#isBusy || this.#seen.has(name) || run.pushes < LEAST_ITERATIONS) return;
+    if (this.#isBusy || this.#seen.has(name) || run.iterations.count < LEAST_ITERATIONS) return;
     this.#isBusy = true;
     if (this.#seen.size >= MOST_REMEMBERED) this.#seen.clear();
     this.#seen.add(name);

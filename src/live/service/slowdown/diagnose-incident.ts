@@ -1,4 +1,4 @@
-/** What takes time about an incident: the search for who makes a job slow, and the evidence of one that stands still. */
+/** What takes time about an incident of a job that stands still, or died: its evidence, and the diagnosis of that. */
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -6,23 +6,19 @@ import { basename, join } from "node:path";
 import { errorText } from "../../../base/errors.ts";
 import { groupBy } from "../../../base/group-by.ts";
 import { ownProgram } from "../../../base/own-program.ts";
-import { median } from "../../../maths/robust.ts";
 import type { IncidentPicture } from "../../../model/picture.ts";
 import type { Verdict } from "../../../model/verdict.ts";
-import { diagnoseSlowDown } from "../../../pipeline/live-slowdown.ts";
-import type { EvidenceReply } from "../../wire/messages.ts";
+import type { AgentReply, AgentRequest, EvidenceReply } from "../../wire/messages.ts";
 import { isPicture } from "../store/bounded-picture.ts";
 import { disposable } from "../store/data-folder.ts";
-import { type AskAgent, operatorFetcher } from "./fetch-operators.ts";
-import type {
-  CollectDecision,
-  Collected,
-  ConnectedAgents,
-  Diagnosis,
-  LocalizeDecision,
-} from "../job/job-events.ts";
+import type { CollectDecision, Collected, ConnectedAgents, Diagnosis } from "../job/job-events.ts";
 import type { JobRun } from "../job/job-run.ts";
-import type { SuspectedSlowdown } from "./slowdown-detector.ts";
+
+export type AskAgent = (
+  agent: string,
+  request: AgentRequest,
+  timeoutMs: number,
+) => Promise<AgentReply>;
 
 export interface DiagnosisEnv {
   readonly ask: AskAgent;
@@ -41,69 +37,7 @@ export interface DiagnosisEnv {
   trouble(this: void, line: string): void;
 }
 
-const NEVER = new AbortController().signal;
 const MOST_TROUBLES = 8;
-
-export async function localizeSlowdown(
-  { run, suspicion, since, isAgain, accused }: LocalizeDecision,
-  env: DiagnosisEnv,
-): Promise<Diagnosis & { readonly bytes: number }> {
-  const { slowFrom, beforeMs, besideMs, afterMs, intermittent = null } = suspicion;
-  const points = run.compared(suspicion, isAgain);
-  const from = besideMs === undefined ? since : run.pushesBefore(points.iterations[0] ?? 0);
-  const live = run.known();
-  const reachable = [...run.ranks.values()]
-    .filter(({ agent, state }) => env.connected.has(agent) && state !== "gone")
-    .map(({ report }) => report.rank)
-    .sort((a, b) => a - b);
-  const before = env.fetchedBytes();
-  const started = performance.now();
-  const { verdict, picture, rounds, readBytes, totalBytes, ...found } = await diagnoseSlowDown(
-    {
-      live,
-      reachable,
-      points,
-      slowFrom,
-      beforeMs: besideMs ?? beforeMs,
-      afterMs,
-      intermittent,
-      isBeside: besideMs !== undefined,
-      healthyMs: beforeMs,
-      accused,
-      series: run.series(from),
-      incidents: await env.incidents(run.job),
-    },
-    operatorFetcher(run, live, points.iterations, env.ask, env.canAsk),
-    { signal: NEVER, progress: () => undefined },
-  );
-  const bytes = env.fetchedBytes() - before;
-  const seconds = ((performance.now() - started) / 1000).toFixed(1);
-  const share = totalBytes > 0 ? `${((100 * readBytes) / totalBytes).toFixed(2)} %` : "all";
-  env.log(
-    `job ${run.job}: slow ${intermittent ? `in ${intermittent.slow.length} of ${intermittent.of} iterations` : `since iteration ${slowFrom}`}; searched in ${rounds} rounds and ${seconds} s, ${bytes} bytes fetched, ${share} of the operators: ${verdict.summary}`,
-  );
-  const slowdown = ofCulprit(run, suspicion, found.intermittent);
-  return { verdict, picture, bytes, slowdown, tests: found.tests };
-}
-
-/** The suspicion with the slow iterations that speak for the culprit alone. */
-function ofCulprit(
-  run: JobRun,
-  suspicion: SuspectedSlowdown,
-  intermittent: { readonly slow: readonly number[]; readonly of: number } | null,
-): SuspectedSlowdown {
-  if (!intermittent) return suspicion;
-  const { slow } = intermittent;
-  const took = slow.map((number) => run.durationMs(number)).filter((ms) => ms > 0);
-  const fromMs = run.startMs(slow[0]!);
-  return {
-    ...suspicion,
-    slowFrom: slow[0]!,
-    fromMs: Number.isNaN(fromMs) ? suspicion.fromMs : fromMs,
-    afterMs: took.length > 0 ? median(took) : suspicion.afterMs,
-    intermittent,
-  };
-}
 
 /** In a folder of its own, named by the time, so that the oldest come first. */
 export async function diagnoseStandstill(

@@ -6,7 +6,6 @@ const MOST_BYTES = 2 << 20;
 export const NO_PICTURE: IncidentPicture = {
   schema: "faultline.picture/1",
   story: null,
-  whatIf: null,
   metrics: [],
   logs: [],
   timeline: null,
@@ -20,7 +19,7 @@ export function bounded(picture: IncidentPicture, mostBytes = MOST_BYTES): Incid
     (from) => without(from, { timeline: null }, "The kernels are"),
     (from) => without(from, { logs: [], stacks: [] }, "The log lines are"),
     (from) => without(from, { metrics: [] }, "The metrics are"),
-    (from) => without(from, { story: null, whatIf: null }, "The story is"),
+    (from) => without(from, { story: null }, "The story is"),
   ];
   let now = picture;
   for (const step of steps) {

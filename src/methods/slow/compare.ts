@@ -1,0 +1,233 @@
+/**
+ * The one comparison. A rank that slows the job down waits less than the ranks it shares groups with. Asked of every moment since
+ * which it may be slow: its lead behind that against its lead in front of it, and both against what the others' leads do there by
+ * chance. Looking everywhere is paid for by the mean over all moments.
+ */
+import { effectOf, logMeanExp, logShiftOdds } from "../../maths/shift-odds.ts";
+import { type Account, growthAt } from "./account.ts";
+import { chanceBeside, scaleOf } from "./chance.ts";
+import { type LeadSeries, leadsInGroups, leadsInRoles } from "./leads.ts";
+import { type Shifts, shiftsAt } from "./shifts.ts";
+import { spikesOf, SPIKING } from "./spikes.ts";
+
+/** Fewest blocks in front of a moment: fewer follow one hiccup. Of short records a third of the blocks, at least two. */
+const FEWEST_BEFORE = 5;
+const FEWEST_BEFORE_OF_FEW = 2;
+/** Fewest blocks behind it: what lasts less is no lasting fault. */
+const FEWEST_SINCE = 3;
+/** Moments that are asked about, spread evenly over longer records. */
+const MOST_MOMENTS = 48;
+/** Slow ranks on record add 10 to 100 % of an iteration; below 4 % nobody looks. */
+export const LEAST_LEAD = 0.04;
+const SLOW = effectOf(LEAST_LEAD, 0.3);
+/** Healthy iterations drift by a tenth, and sometimes far. */
+const PACE_DRIFT = 0.1;
+const PACE_TAILS = [[2, 1]] as const;
+const SLOWER = effectOf(0, 0.3);
+/** Another rank's lead over any of its references counts as what chance does if it stands out by so many errors. */
+const PLAIN_ERRORS = 4;
+/** Ranks that share groups with a slow one change by this part of what it does. */
+const BESIDE = 0.1;
+
+export interface Compared {
+  readonly account: Account;
+  /** Blocks since which somebody may be slow; 0: since before the record begins. */
+  readonly moments: Int32Array;
+  /** By moment. */
+  readonly series: readonly LeadSeries[];
+  readonly leads: readonly Shifts[];
+  readonly lateness: readonly Shifts[];
+  /** Evidence that iterations became longer then, whoever it is. */
+  readonly pace: Float64Array;
+}
+
+/** Evidence for one rank: the log of how much likelier the record is if it is slow than if nobody is. */
+export interface RankEvidence {
+  readonly place: number;
+  readonly log: number;
+  /** Since a moment, with and without that iterations grew then. */
+  readonly lasting: number;
+  readonly lastingLead: number;
+  readonly isNowAndThen: boolean;
+  /** The likeliest moment: a block, 0 for before the record; its lead there, and over which series. */
+  readonly moment: number;
+  readonly lead: number;
+  readonly series: number;
+}
+
+export function compare(account: Account): Compared {
+  const { blocks, calls, roles } = account;
+  const moments = momentsOf(blocks);
+  const inGroups = leadsInGroups(account);
+  const inRoles = leadsInRoles(account);
+  const series = Array.from(moments, (moment) => (moment === 0 ? inRoles : inGroups));
+  return {
+    account,
+    moments,
+    series,
+    leads: Array.from(moments, (moment, i) =>
+      shiftsAt(series[i]!.lead, blocks, series[i]!.kind, moment),
+    ),
+    // Each by itself: how regularly a rank calls is no matter of its role.
+    lateness: Array.from(moments, (moment) =>
+      shiftsAt(
+        moment === 0 ? calls.behindRole : calls.behind,
+        blocks,
+        roles.map((_, place) => place),
+        moment,
+        leastOf(blocks).since,
+      ),
+    ),
+    pace: Float64Array.from(moments, (moment) => (moment === 0 ? 0 : paceAt(account, moment))),
+  };
+}
+
+function leastOf(blocks: number): { readonly before: number; readonly since: number } {
+  const before =
+    blocks >= 2 * FEWEST_BEFORE
+      ? FEWEST_BEFORE
+      : Math.max(FEWEST_BEFORE_OF_FEW, Math.floor(blocks / 3));
+  return { before, since: Math.min(before, FEWEST_SINCE) };
+}
+
+/** 0 first, then ascending. */
+function momentsOf(blocks: number): Int32Array {
+  const { before, since } = leastOf(blocks);
+  const many = Math.max(0, blocks - since - before + 1);
+  const asked = Math.min(MOST_MOMENTS, many);
+  const at = (i: number): number => before + Math.round((i * (many - 1)) / Math.max(1, asked - 1));
+  return Int32Array.of(0, ...Array.from({ length: asked }, (_, i) => at(i)));
+}
+
+export function paceAt({ lengthMs, unitMs }: Account, moment: number): number {
+  return logShiftOdds(growthAt(lengthMs, moment) / unitMs, PACE_DRIFT, PACE_TAILS, SLOWER);
+}
+
+/**
+ * `asked`: places; by default all. `assumed`: ranks that are slow by assumption, so that their leads are no chance.
+ */
+export function weighRanks(
+  compared: Compared,
+  asked: readonly number[] = [...compared.account.ranks.keys()],
+  assumed: readonly number[] = [],
+): RankEvidence[] {
+  const { account, moments, series, leads, lateness, pace } = compared;
+  const spiking = spikesOf(account, series[1] ?? series[0]!, assumed);
+  const own = account.ranks.map((_, place) => Int32Array.of(place));
+  const neighbours = neighboursOf(account);
+  const beside = (place: number): number[] =>
+    assumed.filter((other) => other !== place && neighbours(place, other));
+  const leadLogs = leads.map((shifts, i) =>
+    weighShifts(shifts, comparable(series[i]!, assumed), asked, assumed, beside),
+  );
+  const lateLogs = lateness.map((shifts) => weighShifts(shifts, own, asked, assumed, beside));
+  return asked.map((place) => {
+    let best = 0;
+    const withPace = new Float64Array(moments.length);
+    const without = new Float64Array(moments.length);
+    for (let i = 0; i < moments.length; i++) {
+      // Its calls may come late as well, or not: where they do, that is a second witness.
+      without[i] = leadLogs[i]!.log[place]! + logMeanExp([0, lateLogs[i]!.log[place]!]);
+      withPace[i] = without[i]! + pace[i]!;
+      if (withPace[i]! > withPace[best]!) best = i;
+    }
+    const lasting = overMoments(withPace);
+    const log = Math.log((1 - SPIKING) * Math.exp(lasting) + SPIKING * Math.exp(spiking[place]!));
+    return {
+      place,
+      log,
+      lasting,
+      lastingLead: overMoments(without),
+      isNowAndThen: spiking[place]! > lasting,
+      moment: moments[best]!,
+      lead: leadLogs[best]!.growth[place]!,
+      series: leadLogs[best]!.series[place]!,
+    };
+  });
+}
+
+/** Half to half slow since before the record begins, and since any other moment. */
+export function overMoments(logs: Float64Array): number {
+  return logs.length > 1
+    ? logMeanExp([logs[0]!, logMeanExp(logs.subarray(1))])
+    : logMeanExp([logs[0]!, 0]);
+}
+
+/** Of each rank the series that still tell: half of a reference slow by assumption is no reference. */
+function comparable(
+  { of, reference, references }: LeadSeries,
+  assumed: readonly number[],
+): readonly Int32Array[] {
+  if (assumed.length === 0) return of;
+  const isAssumed = new Set(assumed);
+  const slow = references.map(
+    ({ places }) => places.filter((place) => isAssumed.has(place)).length,
+  );
+  return of.map((own, place) =>
+    own.filter((s) => {
+      const others = references[reference[s]!]!.places.length - 1;
+      return 2 * (slow[reference[s]!]! - (isAssumed.has(place) ? 1 : 0)) < others;
+    }),
+  );
+}
+
+/** Whether two ranks share a communicator that is not everybody's, where there are others. */
+function neighboursOf({ groups, ranks }: Account): (a: number, b: number) => boolean {
+  if (groups.length === 1) return () => true;
+  const own = ranks.map(() => new Set<number>());
+  for (const [g, { places }] of groups.entries())
+    if (places.length < ranks.length) for (const place of places) own[place]!.add(g);
+  return (a, b) => [...own[a]!].some((group) => own[b]!.has(group));
+}
+
+/** By place: the evidence, and the growth and series that it rests on. */
+interface Weighed {
+  readonly log: Float64Array;
+  readonly growth: Float64Array;
+  readonly series: Int32Array;
+}
+
+function weighShifts(
+  { growth, error, usualError }: Shifts,
+  of: readonly Int32Array[],
+  asked: readonly number[],
+  assumed: readonly number[],
+  beside: (place: number) => readonly number[],
+): Weighed {
+  const ranks = of.length;
+  const surest = new Int32Array(ranks).fill(-1);
+  const growths = new Float64Array(ranks).fill(NaN);
+  for (let place = 0; place < ranks; place++)
+    for (const s of of[place]!) {
+      if (Number.isNaN(growth[s]!)) continue;
+      if (surest[place]! >= 0 && error[s]! >= error[surest[place]!]!) continue;
+      surest[place] = s;
+      growths[place] = growth[s]!;
+    }
+  // Of two that are slow together neither leads the other, and yet what both do is much: it tells what may come by chance.
+  const plainest = growths.slice();
+  for (let place = 0; place < ranks; place++)
+    for (const s of of[place]!)
+      if (growth[s]! > PLAIN_ERRORS * error[s]!)
+        plainest[place] = Math.max(plainest[place]!, growth[s]!);
+  const chance = chanceBeside(plainest, (place) => assumed.includes(place));
+  const log = new Float64Array(ranks);
+  for (const place of asked) {
+    if (surest[place]! < 0) continue;
+    const chanceHere = chance(place);
+    let slowest = 0;
+    for (const other of beside(place)) slowest = Math.max(slowest, growths[other]! || 0);
+    let against = 0;
+    let best = 0;
+    for (const s of of[place]!) {
+      if (Number.isNaN(growth[s]!)) continue;
+      const scale = scaleOf(chanceHere, error[s]!, usualError[s]!, BESIDE * slowest);
+      const odds = logShiftOdds(growth[s]!, scale, chanceHere.tails, SLOW);
+      against = Math.min(against, odds);
+      if (s === surest[place]) best = odds;
+    }
+    // The reference that agrees with the rank best counts; any other may only speak against it.
+    log[place] = best + against;
+  }
+  return { log, growth: growths, series: surest };
+}

@@ -1,0 +1,116 @@
+/**
+ * Slow now and then: single blocks in which a rank leads everybody it is compared with by far more than usual. Hiccups come to ranks
+ * at random; a fault comes back to one.
+ */
+import { logCountOdds } from "../../../maths/shift-odds.ts";
+import type { Usual } from "./baseline.ts";
+import type { Known } from "./hypotheses.ts";
+import type { References } from "./references.ts";
+
+/** A spike: so much of a block, and so many deviations. */
+const SPIKE = 0.2;
+const SPIKE_SIGMAS = 6;
+/** In what share of the blocks a rank that has spikes has them. */
+const SPIKES_USUAL = 0.15;
+/** Blocks over which they are counted: half a minute, one, two of half seconds. */
+const SPANS = [60, 120, 240];
+/** Over when none came for so many usual intervals, and so many blocks at least. */
+const SILENT_INTERVALS = 5;
+const SILENT_BLOCKS = 10;
+
+interface Spiking {
+  readonly number: number;
+  readonly places: ReadonlySet<number>;
+}
+
+export interface SpikeEvidence {
+  /** Log odds; only of places that spiked. */
+  readonly log: ReadonlyMap<number, number>;
+  /** Number of the block with the first of those spikes. */
+  readonly since: ReadonlyMap<number, number>;
+}
+
+export class Spikes {
+  readonly #references: References;
+  /** The last usable blocks, oldest first. */
+  readonly #blocks: Spiking[] = [];
+
+  constructor(references: References) {
+    this.#references = references;
+  }
+
+  add(number: number, apart: Float32Array, usual: Usual): void {
+    const places = new Set<number>();
+    const { first } = this.#references;
+    for (let place = 0; place + 1 < first.length; place++)
+      if (isSpike(apart, usual, first[place]!, first[place + 1]!)) places.add(place);
+    this.#blocks.push({ number, places });
+    if (this.#blocks.length > SPANS.at(-1)!) this.#blocks.shift();
+  }
+
+  /** Whether some rank spiked in the last block. */
+  get isNew(): boolean {
+    return (this.#blocks.at(-1)?.places.size ?? 0) > 0;
+  }
+
+  weigh({ named, floorOf }: Known): SpikeEvidence {
+    const log = new Map<number, number>();
+    const since = new Map<number, number>();
+    const ranks = this.#references.first.length - 1;
+    for (const span of SPANS) {
+      const counted = this.#blocks.slice(-span);
+      const counts = new Map<number, number>();
+      const firsts = new Map<number, number>();
+      let total = 0;
+      for (const [k, { number, places }] of counted.entries())
+        for (const place of places) {
+          // Blocks in a row are one spike: what lasts is another question.
+          if ((k > 0 && counted[k - 1]!.places.has(place)) || number < floorOf(place)) continue;
+          counts.set(place, (counts.get(place) ?? 0) + 1);
+          if (!firsts.has(place)) firsts.set(place, number);
+          total++;
+        }
+      for (const [place, count] of counts) {
+        if (named.includes(place)) continue;
+        const odds = logCountOdds(count, total - count, ranks - 1, SPIKES_USUAL * counted.length);
+        if (odds <= (log.get(place) ?? -Infinity)) continue;
+        log.set(place, odds);
+        since.set(place, firsts.get(place)!);
+      }
+      if (counted.length < span) break;
+    }
+    return { log, since };
+  }
+
+  /** Numbers of the blocks in which it spiked. */
+  blocksOf(place: number): ReadonlySet<number> {
+    const own = this.#blocks.filter(({ places }) => places.has(place));
+    return new Set(own.map(({ number }) => number));
+  }
+
+  /** Whether the rank's spikes have ended, and behind which block. */
+  endOf(place: number, since: number): { readonly isOver: boolean; readonly number: number } {
+    let last = since;
+    let runs = 0;
+    for (const [k, { number, places }] of this.#blocks.entries()) {
+      if (number < since || !places.has(place)) continue;
+      if (k === 0 || !this.#blocks[k - 1]!.places.has(place)) runs++;
+      last = number;
+    }
+    const interval = (last - since) / Math.max(1, runs - 1);
+    const silent = (this.#blocks.at(-1)?.number ?? last) - last;
+    const isOver = silent > Math.max(SILENT_BLOCKS, SILENT_INTERVALS * interval);
+    return { isOver, number: last + 1 };
+  }
+}
+
+function isSpike(apart: Float32Array, usual: Usual, from: number, to: number): boolean {
+  let isKnown = false;
+  for (let s = from; s < to; s++) {
+    const beyond = apart[s]! - usual.level[s]!;
+    if (Number.isNaN(beyond)) continue;
+    if (!(beyond > Math.max(SPIKE, SPIKE_SIGMAS * usual.sigma[s]!))) return false;
+    isKnown = true;
+  }
+  return isKnown;
+}

@@ -1,0 +1,128 @@
+/**
+ * How long communication takes once everybody is there: the least duration of a collective over its members, of a transfer that of
+ * send and receive. Whoever came last waited for nobody, so that what is left is the wire's.
+ */
+import { getOrInsert } from "../../base/group-by.ts";
+import type { Group } from "../../model/job.ts";
+import type { Blocks } from "./blocks.ts";
+import type { GroupCalls } from "./calls.ts";
+
+/** A communicator all of whose members are on record, or two ranks with transfers between them. */
+export interface Wire {
+  readonly places: readonly number[];
+  readonly isPair: boolean;
+  /** In Job.groups; -1 of pairs. */
+  readonly group: number;
+  /** Wires of a kind carry the same. */
+  readonly kind: string;
+  /** By block, shares of the usual block. */
+  readonly least: Float64Array;
+}
+
+export function wiresOf(
+  blocks: Blocks,
+  groups: readonly Group[],
+  calls: readonly GroupCalls[],
+  roles: Int32Array,
+  unitMs: number,
+): Wire[] {
+  const all = [...communicators(blocks, groups, calls), ...pairs(blocks, groups, roles)];
+  return all
+    .filter(({ least }) => least.every((ms) => ms > 0))
+    .map((wire) => ({ ...wire, least: wire.least.map((ms) => ms / unitMs) }));
+}
+
+function* communicators(
+  { ranks, numbers }: Blocks,
+  groups: readonly Group[],
+  tables: readonly GroupCalls[],
+): Iterable<Wire> {
+  for (const { id, members, calls, op, block } of tables) {
+    const n = members.length;
+    if (n !== groups[id]?.ranks.length) continue;
+    const least = new Float64Array(numbers.length);
+    const counts = new Map<string, number>();
+    for (let call = 0; call < calls; call++) {
+      let ms = Infinity;
+      for (let m = 0; m < n && ms >= 0; m++) {
+        const at = op[call * n + m]!;
+        ms = at < 0 ? NaN : Math.min(ms, ranks[members[m]!]!.ops.durationMs[at]!);
+      }
+      if (!(ms >= 0) || ms === Infinity) continue;
+      least[block[call]!]! += ms;
+      const { ops } = ranks[members[0]!]!;
+      const at = op[call * n]!;
+      const what = `${ops.names[ops.name[at]!]} ${ops.inputNumel[at]}`;
+      counts.set(what, (counts.get(what) ?? 0) + 1);
+    }
+    yield {
+      places: [...members],
+      isPair: false,
+      group: id,
+      kind: kindOf(counts, numbers, n),
+      least,
+    };
+  }
+}
+
+function kindOf(counts: ReadonlyMap<string, number>, numbers: Float64Array, n: number): string {
+  const words = [...counts].map(([what, count]) => `${what}*${Math.round(count / numbers.length)}`);
+  return `${n}: ${words.sort().join()}`;
+}
+
+/** Of one direction between two ranks, by block. */
+interface Transfers {
+  readonly from: number;
+  readonly to: number;
+  readonly elements: number;
+  readonly sentMs: number[][];
+  readonly receivedMs: number[][];
+}
+
+/** The nth send of a block is the nth receive of the block: NCCL keeps the order of transfers between two ranks. */
+function* pairs(
+  { ranks, numbers, from, to }: Blocks,
+  groups: readonly Group[],
+  roles: Int32Array,
+): Iterable<Wire> {
+  const blocks = numbers.length;
+  const places = new Map(ranks.map(({ rank }, place) => [rank, place]));
+  const directions = new Map<number, Transfers>();
+  for (const [place, { rank, ops, groupIds }] of ranks.entries())
+    for (let k = 0; k < blocks; k++)
+      for (let op = from[place * blocks + k]!; op < to[place * blocks + k]!; op++) {
+        if (ops.isP2p[op] === 0 || !(ops.durationMs[op]! >= 0)) continue;
+        const other = groups[groupIds[ops.group[op]!] ?? -1]?.ranks[ops.peer[op]!];
+        const peer = other === undefined || other === rank ? undefined : places.get(other);
+        if (peer === undefined) continue;
+        const isSend = ops.isSend[op] === 1;
+        const [a, b] = isSend ? [place, peer] : [peer, place];
+        const one = getOrInsert(directions, a * ranks.length + b, () => ({
+          from: a,
+          to: b,
+          elements: ops.inputNumel[op]!,
+          sentMs: [],
+          receivedMs: [],
+        }));
+        const side = isSend ? one.sentMs : one.receivedMs;
+        (side[k] ??= []).push(ops.durationMs[op]!);
+      }
+  const wires = new Map<string, { one: Omit<Wire, "kind">; kinds: string[] }>();
+  for (const { from: a, to: b, elements, sentMs, receivedMs } of directions.values()) {
+    const ends = [Math.min(a, b), Math.max(a, b)];
+    const wire = getOrInsert(wires, ends.join(), () => ({
+      one: { places: ends, isPair: true, group: -1, least: new Float64Array(blocks) },
+      kinds: [] as string[],
+    }));
+    let count = 0;
+    for (const [k, sent] of sentMs.entries()) {
+      const received = receivedMs[k];
+      // Where one of them cut the block elsewhere, nothing tells which is which.
+      if (!sent || received?.length !== sent.length) continue;
+      count += sent.length;
+      for (const [i, ms] of sent.entries()) wire.one.least[k]! += Math.min(ms, received[i]!);
+    }
+    wire.kinds.push(`${elements}*${Math.round(count / blocks)} ${roles[a]}>${roles[b]}`);
+  }
+  for (const { one, kinds } of wires.values()) yield { ...one, kind: kinds.sort().join() };
+}
