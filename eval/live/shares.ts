@@ -43,7 +43,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     log: { type: "boolean", default: false },
-    tick: { type: "string", default: "500" },
+    tick: { type: "string", default: "1000" },
     calm: { type: "string", default: "600" },
   },
 });

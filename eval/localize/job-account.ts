@@ -38,6 +38,7 @@ export function accountOf(job: KeptJob, numbers: readonly number[]): Account {
       })),
     ],
     roles: Int32Array.from(ranks, (rank) => stageOf(job, rank)),
+    besideUnseen: new Uint8Array(ranks.length),
     calls: {
       behind: unknown,
       behindRole: unknown,

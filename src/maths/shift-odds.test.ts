@@ -1,6 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Effect, effectOf, logGamma, logMeanExp, logShiftOdds, logStudent } from "./shift-odds.ts";
+import {
+  type Effect,
+  effectOf,
+  logGamma,
+  logMeanExp,
+  logShiftOdds,
+  logStudent,
+} from "./shift-odds.ts";
 
 const SLOW = effectOf(0.04, 0.3);
 const TAILS = [
@@ -15,7 +22,8 @@ function slowly(shift: number, scale: number, { least, edges }: Effect): number 
   let total = 0;
   for (let range = 1; range < edges.length; range++) {
     const [from, width] = [edges[range - 1]!, edges[range]! - edges[range - 1]!];
-    for (let i = 0; i < 500; i++) total += density(shift - least - from - ((i + 0.5) / 500) * width);
+    for (let i = 0; i < 500; i++)
+      total += density(shift - least - from - ((i + 0.5) / 500) * width);
   }
   return Math.log(total / 500 / (edges.length - 1) / density(shift));
 }

@@ -29,7 +29,7 @@ export function effectOf(least: number, usual: number): Effect {
 export function logShiftOdds(shift: number, scale: number, tails: Tails, effect: Effect): number {
   const { least, edges } = effect;
   const most = least + edges[edges.length - 1]!;
-  const x = Math.max(least - FAR_BELOW * scale, Math.min(most, shift));
+  const x = Math.max(Math.min(0, least - FAR_BELOW * scale), Math.min(most, shift));
   let fault = 0;
   let chance = 0;
   for (const [degrees, weight] of tails) {

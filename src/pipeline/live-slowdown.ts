@@ -43,8 +43,8 @@ export interface SlowDownFacts {
 export interface LiveDiagnosis {
   readonly verdict: Verdict;
   readonly picture: IncidentPicture;
-  /** Sends on the wire show which link or NIC it is. */
-  readonly isOneDevice: boolean;
+  /** Sends on the wire show which link or NIC it is, or may be. */
+  readonly isOnWire: boolean;
   /** Who has to test their GPUs and links for more; null where the verdict names one device, or tests would not tell. */
   readonly tests: GroupTests | null;
 }
@@ -62,9 +62,7 @@ export async function diagnoseCulprit(facts: SlowDownFacts): Promise<LiveDiagnos
     series: [series],
     ...(incidents.size > 0 ? { incidents } : {}),
   });
-  const { named, isOneDevice } = culprit
-    ? await findingOf(facts, culprit, job)
-    : { named: null, isOneDevice: false };
+  const { named, isOnWire, isOneDevice } = culprit ? await findingOf(facts, culprit, job) : NOBODY;
   const findings: Finding[] = [
     ...(stretch.isPaced
       ? [{ ...slowDownFinding(stretch), id: "f1", method: "iterations/live" as const }]
@@ -80,31 +78,37 @@ export async function diagnoseCulprit(facts: SlowDownFacts): Promise<LiveDiagnos
   const tests = isOneDevice
     ? null
     : testsOf(job, verdict, findings, { isNowAndThen, mayEnd, isOfAll }, complete);
-  return { verdict, picture: pictureOfSlowDown(job, verdict), isOneDevice, tests };
+  return { verdict, picture: pictureOfSlowDown(job, verdict), isOnWire, tests };
 }
 
-async function findingOf(
-  facts: SlowDownFacts,
-  culprit: LiveCulprit,
-  job: Job,
-): Promise<{ readonly named: NewFinding | null; readonly isOneDevice: boolean }> {
+interface Named {
+  readonly named: NewFinding | null;
+  readonly isOnWire: boolean;
+  /** What else goes through the NICs at its ends tells which of three it is. */
+  readonly isOneDevice: boolean;
+}
+
+const NOBODY: Named = { named: null, isOnWire: false, isOneDevice: false };
+
+async function findingOf(facts: SlowDownFacts, culprit: LiveCulprit, job: Job): Promise<Named> {
   const { stretch, accused, reachable } = facts;
   const own = new Set([...culprit.ranks, ...accused]);
   const waiting = reachable.filter((rank) => !own.has(rank));
   const named = culpritFinding(culprit, stretch, job, waiting);
-  if (culprit.type !== "wire" && culprit.type !== "all") return { named, isOneDevice: false };
+  if (culprit.type !== "wire" && culprit.type !== "all") return { ...NOBODY, named };
   const { times, slow } = await facts.wires();
   // One rank is named by its sends, a group by how long its communication takes.
   const { found, isFine } = lookOnWire(times, slow, culprit.ranks.length === 1);
-  const isNobody = culprit.type === "all";
-  if (found && (isNobody || culprit.ranks.some((rank) => found.ranks.includes(rank))))
+  const ends = new Set([...(found?.ranks ?? []), ...(found?.senders ?? [])]);
+  if (found && (culprit.type === "all" || culprit.ranks.some((rank) => ends.has(rank))))
     return {
       named: wireFinding(found, culprit, stretch, job),
+      isOnWire: true,
       isOneDevice: !found.isAmbiguous,
     };
   // Where what went over the suspected link was through as ever, whoever waits there only looked like it.
   const isCleared = culprit.ranks.length <= 2 && isFine(culprit.ranks);
-  return { named: isCleared ? null : named, isOneDevice: false };
+  return { ...NOBODY, named: isCleared ? null : named };
 }
 
 function planned(job: Job, verdict: Verdict, beside: Mitigation["beside"]): Verdict {

@@ -14,7 +14,9 @@ import type {
   JobReport,
   PointsReport,
   Report,
+  SharesReport,
 } from "../../../src/live/wire/messages.ts";
+import { WHOLE_SHARE } from "../../../src/model/rank-shares.ts";
 import { SimulatedFleet } from "./simulated-fleet.ts";
 import { simulatedNode } from "./simulated-node.ts";
 import { COLLECTIVE, SENDING, stageOperators } from "../../../src/live/fleet/stage-operators.ts";
@@ -292,4 +294,32 @@ test("tells how long a ring's hops are on the wire, and nothing of groups that s
   expect(await other.answer({ ...request, iterations: [3] } as AgentRequest)).toMatchObject({
     rank: new Int32Array(0),
   });
+});
+
+test("shares are what the operators of its ranks leave of each half second, and a slow rank's are told", () => {
+  const fleet = fleetOf();
+  const node = simulatedNode({ fleet, machine: 0, now: () => START_MS });
+  const told = (from: number, to: number): SharesReport[] =>
+    Array.from({ length: to - from }, (_, k) => node.tick(START_MS + (from + k) * 1000))
+      .flat()
+      .filter((report) => report.kind === "shares");
+  const healthy = told(1, 11);
+  expect(healthy.map(({ ranks, inside }) => [ranks.length, inside.length])).toEqual(
+    healthy.map(() => [8, 16]),
+  );
+  expect(healthy.slice(1).map(({ firstSlot }, k) => firstSlot - healthy[k]!.firstSlot)).toEqual(
+    healthy.slice(1).map(() => 2),
+  );
+  for (const { inside, late, gpu } of healthy)
+    for (const [i, share] of inside.entries())
+      expect(Math.abs(share + late[i]! + gpu[i]! - WHOLE_SHARE)).toBeLessThan(3);
+  const insideOf = (reports: readonly SharesReport[], rank: number): number => {
+    const all = reports.flatMap(({ inside }) => [...inside].filter((_, i) => i % 8 === rank));
+    return all.reduce((sum, share) => sum + share, 0) / all.length / WHOLE_SHARE;
+  };
+  fleet.played.board.add("gpu-slow:rank=3:severity=1.8");
+  const slow = told(13, 23);
+  expect(insideOf(slow, 3)).toBeLessThan(insideOf(healthy, 3));
+  expect(insideOf(slow, 5)).toBeGreaterThan(insideOf(healthy, 5));
+  expect(new Set(slow.flatMap(({ wires }) => wires)).size).toBeGreaterThan(1);
 });

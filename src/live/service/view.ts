@@ -112,7 +112,7 @@ export interface ServiceStats {
   readonly refusedReports: number;
   readonly fetchedBytes: number;
   readonly localizations: number;
-  /** Seconds from onset to verdict of the last localizations. */
+  /** Seconds from onset to verdict, of the last ones. */
   readonly verdictSeconds: readonly number[];
   readonly droppedPoints: number;
   readonly historyPending: number;

@@ -44,6 +44,7 @@ export function accountOf(
     issuing: issuingOf(blocks, unitMs),
     groups: groupsOf(blocks, groups),
     roles,
+    besideUnseen: besideUnseen(blocks, groups),
     calls: callShares(blocks, calls, roles, unitMs),
     wires: wiresOf(blocks, groups, calls, roles, unitMs),
   };
@@ -133,6 +134,18 @@ function issuingOf({ ranks, numbers, from, to }: Blocks, unitMs: number): Float6
     const { createdNs } = ranks[Math.floor(at / numbers.length)]!.ops;
     return to[at]! > first ? (createdNs[to[at]! - 1]! - createdNs[first]!) / 1e6 / unitMs : 0;
   });
+}
+
+function besideUnseen({ ranks }: Blocks, groups: readonly Group[]): Uint8Array {
+  const places = new Map(ranks.map(({ rank }, place) => [rank, place]));
+  const largest = groups.reduce((most, { ranks: { length } }) => Math.max(most, length), 0);
+  const beside = new Uint8Array(ranks.length);
+  for (const { ranks: members } of groups) {
+    const here = members.flatMap((rank) => places.get(rank) ?? []);
+    if (here.length < members.length && members.length < largest)
+      for (const place of here) beside[place] = 1;
+  }
+  return beside;
 }
 
 function groupsOf({ ranks }: Blocks, groups: readonly Group[]): AccountGroup[] {

@@ -29,6 +29,8 @@ export interface Account {
   readonly groups: readonly AccountGroup[];
   /** Ranks with the same number run the same program at the same place of the job. */
   readonly roles: Int32Array;
+  /** By place: 1 where a partner of a group that is not everybody's left no record. */
+  readonly besideUnseen: Uint8Array;
   readonly calls: CallShares;
   readonly wires: readonly Wire[];
 }

@@ -23,6 +23,8 @@ const TOLD_APART = 0.55;
 const HARDLY_LATE = 0.05;
 /** Ranks that are this probably slow themselves are not said to wait only. */
 const MAY_BE_SLOW = 0.05;
+/** Blocks at the end of the record that tell how a rank is now. */
+const LATELY = 5;
 /** Other answers that are named beside the likeliest. */
 const LEAST_RIVAL = 0.02;
 const MOST_RIVALS = 5;
@@ -119,9 +121,9 @@ function ofRanks(
     const isLoader = probability < 0.5 && type === "rank" && blamed.every((rank) => isOfData(rank));
     const causes = ["gpu-slow", isLoader ? "dataloader" : "cpu-stall"] as const;
     const [likelier, other] = probability >= 0.5 ? causes : causes.toReversed();
-    const first = { ...about, cause: likelier!, weight: best.probability * toldApart };
+    const first = { ...about, cause: likelier, weight: best.probability * toldApart };
     if (toldApart >= TOLD_APART) return [first];
-    return [first, { ...about, cause: other!, weight: best.probability * (1 - toldApart) }];
+    return [first, { ...about, cause: other, weight: best.probability * (1 - toldApart) }];
   }
 }
 
@@ -202,12 +204,13 @@ function onlyWaiting({ compared, hypotheses }: Posterior, blamed: readonly numbe
   );
 }
 
-/** By place, how far it leads ranks of its role at most: a second slow rank may hide behind the first. */
-function leadsBeside({ account, series, leads }: Compared): Float64Array {
-  const most = new Float64Array(account.ranks.length);
-  for (const [s, place] of series[0]!.place.entries())
-    most[place] = Math.max(most[place]!, leads[0]!.growth[s]! || 0);
-  return most;
+/** By place, how far it leads all that it is compared with lately: a second slow rank may hide behind the first. */
+function leadsBeside({ account, series }: Compared): Float64Array {
+  const { lead, of } = series[0]!;
+  return Float64Array.from(of, (own) => {
+    const lately = Array.from(own, (s) => median(row(lead, s, account.blocks).slice(-LATELY)));
+    return own.length === 0 ? 0 : Math.min(...lately);
+  });
 }
 
 function rivalsOf(

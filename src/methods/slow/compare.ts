@@ -4,9 +4,10 @@
  * chance. Looking everywhere is paid for by the mean over all moments.
  */
 import { effectOf, logMeanExp, logShiftOdds } from "../../maths/shift-odds.ts";
-import { type Account, growthAt } from "./account.ts";
+import { type Account, growthAt, row } from "./account.ts";
 import { chanceBeside, scaleOf } from "./chance.ts";
 import { type LeadSeries, leadsInGroups, leadsInRoles } from "./leads.ts";
+import { lastingLevel } from "./levels.ts";
 import { type Shifts, shiftsAt } from "./shifts.ts";
 import { spikesOf, SPIKING } from "./spikes.ts";
 
@@ -24,10 +25,12 @@ const SLOW = effectOf(LEAST_LEAD, 0.3);
 const PACE_DRIFT = 0.1;
 const PACE_TAILS = [[2, 1]] as const;
 const SLOWER = effectOf(0, 0.3);
-/** Another rank's lead over any of its references counts as what chance does if it stands out by so many errors. */
+/** Who waits for another shows it by so many errors. */
 const PLAIN_ERRORS = 4;
 /** Ranks that share groups with a slow one change by this part of what it does. */
 const BESIDE = 0.1;
+/** Log odds of who waits for a rank that is slow by assumption. */
+const WAITS = -6;
 
 export interface Compared {
   readonly account: Account;
@@ -65,9 +68,10 @@ export function compare(account: Account): Compared {
     account,
     moments,
     series,
-    leads: Array.from(moments, (moment, i) =>
-      shiftsAt(series[i]!.lead, blocks, series[i]!.kind, moment),
-    ),
+    leads: Array.from(moments, (moment, i) => {
+      const shifts = shiftsAt(series[i]!.lead, blocks, series[i]!.kind, moment);
+      return moment === 0 ? shifts : notBack(shifts, series[i]!, account, moment);
+    }),
     // Each by itself: how regularly a rank calls is no matter of its role.
     lateness: Array.from(moments, (moment) =>
       shiftsAt(
@@ -80,6 +84,27 @@ export function compare(account: Account): Compared {
     ),
     pace: Float64Array.from(moments, (moment) => (moment === 0 ? 0 : paceAt(account, moment))),
   };
+}
+
+/**
+ * Where a rank's peer is as fast as before again, the rank's lead over it comes back, too: it leads no more than it does since, where
+ * both run the same program.
+ */
+function notBack(
+  shifts: Shifts,
+  { lead, reference, references }: LeadSeries,
+  { blocks, roles }: Account,
+  moment: number,
+): Shifts {
+  const isAlike = references.map(({ places }) =>
+    places.every((place) => roles[place] === roles[places[0]!]),
+  );
+  const growth = shifts.growth.map((own, s) =>
+    own > 0 && isAlike[reference[s]!]!
+      ? Math.min(own, lastingLevel(row(lead, s, blocks).subarray(moment)))
+      : own,
+  );
+  return { ...shifts, growth };
 }
 
 function leastOf(blocks: number): { readonly before: number; readonly since: number } {
@@ -117,10 +142,14 @@ export function weighRanks(
   const neighbours = neighboursOf(account);
   const beside = (place: number): number[] =>
     assumed.filter((other) => other !== place && neighbours(place, other));
-  const leadLogs = leads.map((shifts, i) =>
-    weighShifts(shifts, comparable(series[i]!, assumed), asked, assumed, beside),
+  const leadLogs = leads.map((shifts, i) => {
+    const { of } = series[i]!;
+    const still = comparable(series[i]!, assumed);
+    return weighShifts({ shifts, of, still }, asked, assumed, beside);
+  });
+  const lateLogs = lateness.map((shifts) =>
+    weighShifts({ shifts, of: own, still: own }, asked, assumed, beside),
   );
-  const lateLogs = lateness.map((shifts) => weighShifts(shifts, own, asked, assumed, beside));
   return asked.map((place) => {
     let best = 0;
     const withPace = new Float64Array(moments.length);
@@ -187,9 +216,15 @@ interface Weighed {
   readonly series: Int32Array;
 }
 
+/** Series of one sort at one moment: of each rank all, and those that still tell beside who is slow by assumption. */
+interface Witnesses {
+  readonly shifts: Shifts;
+  readonly of: readonly Int32Array[];
+  readonly still: readonly Int32Array[];
+}
+
 function weighShifts(
-  { growth, error, usualError }: Shifts,
-  of: readonly Int32Array[],
+  { shifts: { growth, error, usualError }, of, still }: Witnesses,
   asked: readonly number[],
   assumed: readonly number[],
   beside: (place: number) => readonly number[],
@@ -198,19 +233,18 @@ function weighShifts(
   const surest = new Int32Array(ranks).fill(-1);
   const growths = new Float64Array(ranks).fill(NaN);
   for (let place = 0; place < ranks; place++)
-    for (const s of of[place]!) {
+    for (const s of still[place]!) {
       if (Number.isNaN(growth[s]!)) continue;
       if (surest[place]! >= 0 && error[s]! >= error[surest[place]!]!) continue;
       surest[place] = s;
       growths[place] = growth[s]!;
     }
-  // Of two that are slow together neither leads the other, and yet what both do is much: it tells what may come by chance.
-  const plainest = growths.slice();
-  for (let place = 0; place < ranks; place++)
-    for (const s of of[place]!)
-      if (growth[s]! > PLAIN_ERRORS * error[s]!)
-        plainest[place] = Math.max(plainest[place]!, growth[s]!);
-  const chance = chanceBeside(plainest, (place) => assumed.includes(place));
+  // Who became plainly later than some partner waits for that one.
+  const waits = (place: number): boolean =>
+    of[place]!.some((s) => growth[s]! < -PLAIN_ERRORS * error[s]!);
+  // What such a one leads others by it has from there, and not by chance.
+  const byChance = growths.map((own, place) => (own > 0 && waits(place) ? 0 : own));
+  const chance = chanceBeside(byChance, (place) => assumed.includes(place));
   const log = new Float64Array(ranks);
   for (const place of asked) {
     if (surest[place]! < 0) continue;
@@ -219,13 +253,15 @@ function weighShifts(
     for (const other of beside(place)) slowest = Math.max(slowest, growths[other]! || 0);
     let against = 0;
     let best = 0;
-    for (const s of of[place]!) {
+    for (const s of still[place]!) {
       if (Number.isNaN(growth[s]!)) continue;
       const scale = scaleOf(chanceHere, error[s]!, usualError[s]!, BESIDE * slowest);
       const odds = logShiftOdds(growth[s]!, scale, chanceHere.tails, SLOW);
       against = Math.min(against, odds);
       if (s === surest[place]) best = odds;
     }
+    // Beside one that is slow by assumption: what leads since it waits for that one is not slow by itself.
+    if (assumed.length > 0 && waits(place)) against = Math.min(against, WAITS);
     // The reference that agrees with the rank best counts; any other may only speak against it.
     log[place] = best + against;
   }

@@ -43,7 +43,8 @@ it("accuses a rank that works longer than whole iterations took before, though i
   const files = [...output.bytes].map(([name, bytes]) => ({ name, bytes }));
   const { suspects, confidence, when } = await diagnoseFiles(files);
   expect(suspects.map(({ ranks, cause }) => ({ ranks, cause }))).toEqual([
-    { ranks: [5], cause: "dataloader" },
+    // What is usual at a place of an iteration the dump does not hold: that it is its data nothing tells.
+    { ranks: [5], cause: "cpu-stall" },
   ]);
   expect(confidence).toBeGreaterThan(0.5);
   expect(when.iteration).toBe(20);

@@ -55,7 +55,7 @@ function pauses(
   const last = places.at(-1);
   if (!areIterations || last === undefined) return null;
   const length = to[last]! - from[last]!;
-  const same = places.filter((i) => to[i]! - from[i]! === length && from[i]! > 0);
+  const same = places.filter((i) => from[i]! > 0 && to[i] === from[i]! + length);
   if (same.length < FEWEST_ITERATIONS) return null;
   return Array.from({ length }, (_, k) =>
     median(

@@ -23,6 +23,8 @@ export interface SlowOnWire {
   readonly kind: "link" | "nic";
   /** Both ends, ascending; of a NIC its rank alone. */
   readonly ranks: readonly Rank[];
+  /** Those whose sends over it stay too long. */
+  readonly senders: readonly Rank[];
   /** Slow iterations that it explains, and those that were looked at. */
   readonly slow: readonly number[];
   readonly of: number;
@@ -152,6 +154,7 @@ function slowestOf(
   if (!device) return null;
   return {
     ...device,
+    senders: [...new Set(together.map(({ one }) => one.from))],
     slow: [...new Set(first.hits.flatMap((i) => lateOf[i] ?? []))].map((i) => iterations[i]!),
     of: slow.length,
     beforeMs: first.usualMs,

@@ -44,8 +44,7 @@ const CANDIDATES = 16;
 const MOST_SITES = 4;
 
 export interface Hypothesis {
-  /** both: ranks and, for another reason, a wire or device. */
-  readonly kind: "ranks" | "machine" | "wire" | "device" | "both" | "all" | "unseen";
+  readonly kind: "ranks" | "machine" | "wire" | "device" | "all" | "unseen";
   readonly places: readonly number[];
   readonly probability: number;
   /** Of each place: what speaks for it. */
@@ -79,12 +78,11 @@ export function judge(account: Account, where: readonly Place[], unseen: number)
   const alone = single.map((own) => ofRanks([own], own.log, one));
   const all: Weighed[] = [
     ...alone.map((own) => ({ ...own, log: own.log + alongside(own.ranks[0]!, wires) })),
-    ...both(alone, wires),
     ...several(compared, single, ranks).filter((own) => !isOf(own, onOne)),
     ...onOne,
     ...wires,
     { kind: "all", places: [], log: Number.isNaN(common) ? 0 : common, prior: ALIKE, ...NOTHING },
-    { kind: "unseen", places: [], log: common || 0, prior: one * unseen, ...NOTHING },
+    ...notSeen(account, alone, unseen, one, common || 0),
   ];
   const logs = all.map(({ kind, log, prior }) => {
     const counts = kind === "all" || kind === "unseen" ? 1 : TEMPER;
@@ -119,6 +117,27 @@ function isOneOfMany({
   places,
 }: Pick<Hypothesis, "device" | "kind" | "places">): boolean {
   return (kind === "wire" || (device?.among ?? 1) > 1) && places.length > 2;
+}
+
+/**
+ * Who left no record may be the slow one: iterations became longer, or a partner of it in a small group leads, since it waits for that
+ * one where nobody sees it.
+ */
+function notSeen(
+  { besideUnseen }: Account,
+  alone: readonly Weighed[],
+  unseen: number,
+  prior: number,
+  common: number,
+): Weighed[] {
+  if (unseen === 0) return [];
+  let most = -Infinity;
+  for (const [place, { log }] of alone.entries())
+    if (besideUnseen[place] === 1) most = Math.max(most, log);
+  const log = TEMPER * Math.max(0, most);
+  return [
+    { kind: "unseen", places: [], log: Math.max(common, log), prior: prior * unseen, ...NOTHING },
+  ];
 }
 
 /** Transfers of a slow rank may take longer even at their shortest, since both sides wait for it in turn: what its wires show counts for it, too. */
@@ -173,9 +192,11 @@ function several(compared: Compared, single: readonly RankEvidence[], ranks: num
       // Iterations grew once, whoever of them made them longer.
       const leads = own.reduce((sum, { lastingLead }) => sum + lastingLead, 0);
       const log = Math.min(...own.map(({ lasting, lastingLead }) => leads - lastingLead + lasting));
+      // Each further one is rarer than the one before.
+      const further = (places.length * (places.length - 1)) / 2;
       // What rank 0 does beside a slow rank may be its duties: it evaluates, logs and saves.
       const duties = places.some((place) => compared.account.ranks[place] === 0) ? 0.5 : 1;
-      found.push(ofRanks(own, log, (duties * ANOTHER ** (places.length - 1)) / sets));
+      found.push(ofRanks(own, log, (duties * ANOTHER ** further) / sets));
     }
   }
   return found;
@@ -199,10 +220,10 @@ function machines(
     .slice(0, TRIED)
     .map((own) => {
       const members = weighRanks(compared, own, own);
-      // Ranks of a machine have part of their noise in common: together they tell more than one, and less than so many.
-      const leads = members.reduce((sum, { lastingLead }) => sum + lastingLead, 0);
+      // All of them are slow only if the one that shows it least does: partners of one slow rank lead others a little, too.
+      const least = Math.min(...members.map(({ lastingLead }) => lastingLead));
       const pace = Math.max(...members.map(({ lasting, lastingLead }) => lasting - lastingLead));
-      const log = leads / Math.sqrt(own.length) + pace;
+      const log = own.length * least + pace;
       return { ...ofRanks(members, log, MACHINE / byMachine.size), kind: "machine" as const };
     });
 }
@@ -247,25 +268,4 @@ function slowest(sites: readonly Device[], { wires, blocks }: Account): Device[]
     }),
   );
   return sites.toSorted((a, b) => grown.get(b)! - grown.get(a)!).slice(0, MOST_SITES);
-}
-
-/** A rank and, for another reason, a part of the network: what both show together. */
-function both(ranks: readonly Weighed[], wires: readonly Weighed[]): Weighed[] {
-  const surest = (some: readonly Weighed[]): Weighed | null =>
-    some.reduce<Weighed | null>((best, one) => (best && best.log >= one.log ? best : one), null);
-  const [rank, wire] = [surest(ranks), surest(wires)];
-  if (!rank || !wire || !(rank.log > 0 && wire.log > 0)) return [];
-  // That iterations grew counts once.
-  const [{ lasting, lastingLead }] = rank.ranks as [RankEvidence];
-  const log = rank.log + wire.log - Math.max(0, lasting - lastingLead);
-  return [
-    {
-      ...rank,
-      kind: "both",
-      wire: wire.wire,
-      device: wire.device,
-      log,
-      prior: ANOTHER * rank.prior * wire.prior,
-    },
-  ];
 }

@@ -46,9 +46,10 @@ export const slowJudge: Method = {
       if (!hasStopped(job)) yield nobody(whole, operators, lacks);
       return;
     }
-    const { unitMs, numbers } = posterior.compared.account;
+    const { unitMs } = posterior.compared.account;
+    const last = whole.compared.account.numbers.at(-1) ?? 0;
     for (const finding of accuse(best, posterior, { job, operators, lacks }, end))
-      if (hasStopped(job)) yield* beforeStop(finding, unitMs, numbers.at(-1) ?? 0);
+      if (hasStopped(job)) yield* beforeStop(finding, unitMs, last);
       else yield finding;
   },
 };

@@ -63,6 +63,7 @@ export function madeAccount(job: MadeJob): Account {
     issuing: zero(),
     groups,
     roles: new Int32Array(ranks),
+    besideUnseen: new Uint8Array(ranks),
     calls: {
       behind: unknown(),
       behindRole: unknown(),

@@ -16,7 +16,7 @@ const UNTIMED = -1;
 /** Records looked for again that were not there when their turn came. */
 const MOST_EXPECTED = 64;
 
-export interface EndedOperators {
+interface EndedOperators {
   readonly issued: number;
   readonly ended: number;
   readonly wires: readonly { readonly communicator: number; ns: number; count: number }[];

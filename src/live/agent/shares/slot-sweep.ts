@@ -3,7 +3,7 @@
 /** What an operator has not come to yet. */
 export const NEVER = Infinity;
 
-export interface SlotShares {
+interface SlotShares {
   /** Nanoseconds inside operators; outside, before the next one was issued; outside, after it. */
   inside: number;
   late: number;

@@ -74,12 +74,16 @@ export function metricsText(
   counter("report_bytes", "Bytes of reports.", stats.reportBytes);
   counter("refused_reports", "Reports that were malformed or not allowed.", stats.refusedReports);
   counter("dropped_points", "Points that agents could not keep.", stats.droppedPoints);
-  counter("fetched_bytes", "Bytes of operators fetched from agents.", stats.fetchedBytes);
-  counter("localizations", "Searches for the root cause of slowdowns.", stats.localizations);
+  counter(
+    "fetched_bytes",
+    "Bytes fetched from agents for verdicts on slowdowns.",
+    stats.fetchedBytes,
+  );
+  counter("localizations", "Verdicts on slowdowns that were made.", stats.localizations);
   add(
     "verdict_seconds",
     "summary",
-    "From onset to verdict, over the last localizations.",
+    "From onset to verdict, over the last of them.",
     quantiles(stats.verdictSeconds),
   );
   gauge("history_pending", "Writes that the history has not confirmed yet.", stats.historyPending);

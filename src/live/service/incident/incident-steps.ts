@@ -12,7 +12,8 @@ import { confirmed, ended, validated, withoutVictims } from "./incident-lifecycl
 import type { CollectDecision, EventOf, JobStep } from "../job/job-events.ts";
 import { openSlowdowns, withWasteNow } from "../job/job-state.ts";
 import { ranksUnheard, unheardOf, withLastReports, withUnheard } from "../job/partial-view.ts";
-import { explain, withdraw } from "../slowdown/culprit-steps.ts";
+import { withdraw } from "../slowdown/culprit-steps.ts";
+import { explain } from "../slowdown/explain-steps.ts";
 import { explainedPause, provesStandstill } from "../standstill/standstill-proof.ts";
 import { standstillVerdict } from "../standstill/standstill-verdict.ts";
 

@@ -31,7 +31,7 @@ export interface Diagnosis {
   /** May come after the verdict, which does not wait for it. */
   readonly picture?: IncidentPicture | Promise<IncidentPicture> | null;
   /** Of a slow network: sends on the wire show which link or NIC it is. */
-  readonly isOneDevice?: boolean;
+  readonly isOnWire?: boolean;
   /** What tests of GPUs and links would tell; null where they would not. */
   readonly tests?: GroupTests | null;
   /** Where the evidence lies. */

@@ -18,10 +18,10 @@ import {
   forgetUneven,
   lostIn,
   onBack,
-  onExplained,
   onJudged,
   onSlower,
 } from "../slowdown/culprit-steps.ts";
+import { onExplained } from "../slowdown/explain-steps.ts";
 import { PaceWatch } from "../slowdown/pace-watch.ts";
 import { looksLikePause } from "../standstill/standstill-proof.ts";
 import { StandstillDetector } from "../standstill/standstill-detector.ts";

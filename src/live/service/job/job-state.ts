@@ -99,7 +99,7 @@ export interface NamedCulprit {
   /** Its incident; null before there is one. */
   readonly incident: string | null;
   /** Sends on the wire have shown which link or NIC it is. */
-  readonly isOneDevice: boolean;
+  readonly isOnWire: boolean;
   /** As it was when it was last explained, whether the pace since was known, how often, and when that was. */
   readonly explained: {
     readonly culprit: LiveCulprit | null;

@@ -1,46 +1,34 @@
 /**
- * What the judge says of a running job becomes incidents: whom it names is explained and accused, what it takes back is
- * withdrawn, what is over is fixed. Where nothing is judged the pace decides (docs/incidents.md).
+ * What the judge says of a running job: whom it names is to be explained (explain-steps.ts), what it takes back is withdrawn, what is
+ * over is fixed. Where nothing is judged the pace decides (docs/incidents.md).
  */
 import { thousands } from "../../../base/text.ts";
-import { factOf } from "../../../model/facts.ts";
 import type { Incident, IncidentEnding } from "../../../model/incident.ts";
 import type { LiveCulprit } from "../../../model/live-judgement.ts";
-import type { Verdict } from "../../../model/verdict.ts";
-import {
-  accusesSame,
-  beganWith,
-  culpritWords,
-  isAbout,
-  isOfNetwork,
-  isSameLinkBetween,
-} from "../incident/incident-lifecycle.ts";
-import { confirm, enqueue, type Turn } from "../incident/incident-book.ts";
+import { culpritWords } from "../incident/incident-lifecycle.ts";
+import { enqueue, type Turn } from "../incident/incident-book.ts";
 import type { EventOf } from "../job/job-events.ts";
-import type { JobRun } from "../job/job-run.ts";
 import { type JobState, type NamedCulprit, openSlowdowns } from "../job/job-state.ts";
-import { unheardOf, withUnheard } from "../job/partial-view.ts";
-import { accuseAnother, type Found, validateLater } from "./accuse.ts";
+import { unheardOf } from "../job/partial-view.ts";
 import { isSlowOne, slowdownOf } from "./culprit-slowdown.ts";
-import { LEAST_RISE } from "./pace-watch.ts";
 import { forgetResting, rest, restedLong, wake } from "./resting.ts";
 
 /** The judge speaks every half second, or after each iteration: when it has said nothing for so long, nothing is judged. */
 const JUDGED_MS = 15_000;
 const JUDGED_ITERATIONS = 3;
 /** A revised word is told if it is surer by so much, or says something else, and not more often: people act on each. */
-const SURER = 0.1;
+export const SURER = 0.1;
 const REVISED_MS = 5000;
 /** Wires are looked at so often, until one device explains a slow network. */
 const LOOKS_ON_WIRE = 4;
 /** Up to this much of the healthy pace, a job is at it again. */
 const USUAL = 1.05;
 /** The pace, among those whom the judge names. */
-const PACE = "pace";
+export const PACE = "pace";
 
 type State = Turn["state"];
 
-const NEWLY_NAMED = { incident: null, explained: null, isOneDevice: false };
+const NEWLY_NAMED = { incident: null, explained: null, isOnWire: false };
 
 export function onJudged(turn: Turn, event: EventOf<"judged">): void {
   const { state, nowMs } = turn;
@@ -74,10 +62,13 @@ function name(turn: Turn, key: string, culprit: LiveCulprit | null): void {
     ...NEWLY_NAMED,
     incident: culprit && wake(state, culprit),
   };
+  const { iterations } = state.run!;
+  // Of a job whose iterations nobody knows, nobody waits for them.
   const isPaced =
     known.explained?.isPaced === true ||
     culprit === null ||
-    slowdownOf(culprit, state.run!.iterations, null).isPaced;
+    iterations.count === 0 ||
+    slowdownOf(culprit, iterations, null).isPaced;
   const isNews = saysSomethingNew({ ...known, culprit }, isPaced, nowMs);
   const times = (known.explained?.times ?? 0) + 1;
   const explained = isNews ? { culprit, isPaced, times, atMs: nowMs } : known.explained;
@@ -86,7 +77,7 @@ function name(turn: Turn, key: string, culprit: LiveCulprit | null): void {
 }
 
 function saysSomethingNew(
-  { culprit, incident, explained, isOneDevice }: NamedCulprit,
+  { culprit, incident, explained, isOnWire }: NamedCulprit,
   isPaced: boolean,
   nowMs: number,
 ): boolean {
@@ -99,7 +90,7 @@ function saysSomethingNew(
   // There was no room for another incident, or its agent was not heard: there may be by now.
   if (incident === null) return true;
   if (!culprit || !before) return false;
-  if (mayBeWire && !isOneDevice && explained.times < LOOKS_ON_WIRE) return true;
+  if (mayBeWire && !isOnWire && explained.times < LOOKS_ON_WIRE) return true;
   const surenessOf = (one: LiveCulprit): number => one.probability * one.causeProbability;
   return (
     // That its cause is open again is no news.
@@ -108,119 +99,6 @@ function saysSomethingNew(
     culprit.ranks.join() !== before.ranks.join() ||
     surenessOf(culprit) >= surenessOf(before) + SURER
   );
-}
-
-/** Its turn has come: it may be over by now. */
-export function explain(turn: Turn, key: string): void {
-  const { state, nowMs, decisions } = turn;
-  const { run } = state;
-  const named = state.culprits.get(key);
-  if (!run || !named) return;
-  const others = openSlowdowns(state).filter(({ id }) => id !== named.incident);
-  const usualMs = others.length > 0 ? state.baselineMs : null;
-  const { culprit, incident } = named;
-  const paced = state.pace.slowdown;
-  if (!culprit && !paced) return;
-  const stretch = culprit && sinceFirst(state, culprit, incident);
-  const slowdown = stretch ? slowdownOf(stretch, run.iterations, usualMs) : paced!;
-  decisions.push({
-    do: "explain",
-    run,
-    key,
-    culprit,
-    slowdown,
-    isAgain: incident !== null,
-    accused: new Set(others.flatMap(({ ranks }) => ranks)),
-    usualMs: usualMs ?? slowdown.beforeMs,
-    unheard: unheardOf(run, null, nowMs),
-  });
-  state.isBusy = true;
-}
-
-/** Of one that has rested: all of its stretches. */
-function sinceFirst(
-  state: State,
-  culprit: LiveCulprit,
-  incident: string | null,
-): Pick<LiveCulprit, "sinceMs" | "shape"> {
-  const known = openSlowdowns(state).find(({ id }) => id === incident);
-  if (!known || !state.resting.has(known.id)) return culprit;
-  return { sinceMs: Math.min(known.onsetMs, culprit.sinceMs), shape: "now-and-then" };
-}
-
-export function onExplained(turn: Turn, { explain: asked, diagnosis }: EventOf<"explained">): void {
-  const { state } = turn;
-  state.isBusy = false;
-  const { key, run, slowdown, unheard, culprit } = asked;
-  const named = state.culprits.get(key);
-  // It was over before anybody was told (rule 6).
-  if (!named || run !== state.run) return;
-  const verdict = withUnheard(diagnosis.verdict, unheard);
-  const open = openSlowdowns(state);
-  const names = verdict.suspects.length > 0;
-  // That nobody leads is told only where it costs something.
-  const isSlower = slowdown.afterMs > LEAST_RISE * slowdown.beforeMs;
-  const mayBeNobody = isSlower && (culprit === null || culprit.type === "all");
-  if (!names && (!mayBeNobody || open.some((one) => one.verdict !== null))) return;
-  // The code is slower since then: whoever is slow runs it.
-  const isOfCode = (one: Incident): boolean =>
-    one.kind === "regression" && beganWith({ onsetMs: slowdown.fromMs }, one.onsetMs);
-  if (open.some(isOfCode)) return;
-  const found = { run, slowdown, diagnosis: { ...diagnosis, verdict } };
-  const known = incidentOf(state, key, verdict, run);
-  if (!known) for (const one of restedLong(turn, true)) resolve(turn, one, "fixed");
-  const id = known ? sayMore(turn, known, found) : accuseAnother(turn, found);
-  const { isOneDevice = false } = diagnosis;
-  state.culprits = new Map(state.culprits).set(key, { ...named, incident: id, isOneDevice });
-  // Two ends of one link were accused by themselves at first.
-  if (named.incident !== null && named.incident !== id)
-    enqueue(state, { step: "withdraw", id: named.incident });
-}
-
-/** The open incident that is about the culprit; none that is about another whom the judge names, unless it is the same wire. */
-function incidentOf(
-  state: State,
-  key: string,
-  verdict: Verdict,
-  run: JobRun,
-): Incident | undefined {
-  const others = [...state.culprits].filter(([other]) => other !== key && other !== PACE);
-  const taken = new Set(others.map(([, { incident }]) => incident));
-  const own = state.culprits.get(key)!.incident;
-  const free = openSlowdowns(state).filter(({ id }) => !taken.has(id));
-  const [suspect] = verdict.suspects;
-  const isWire = suspect !== undefined && isOfNetwork(suspect);
-  return (
-    (isWire ? openSlowdowns(state).find((one) => accusesSame(one.verdict, verdict)) : undefined) ??
-    free.find(({ id }) => id === own) ??
-    free.find((one) => accusesSame(one.verdict, verdict)) ??
-    free.find((one) => isAbout(one, verdict, true)) ??
-    free.find((one) => isSameLinkBetween(run.ranks, one.verdict, verdict))
-  );
-}
-
-function sayMore(turn: Turn, known: Incident, { run, slowdown, diagnosis }: Found): string {
-  const { state, nowMs: atMs } = turn;
-  const { id } = known;
-  // What tests found out, the judge does not take back.
-  if (known.validation?.isNamed && isAbout(known, diagnosis.verdict, false)) return id;
-  if (known.verdict && addsNothing(known.verdict, diagnosis.verdict)) return id;
-  validateLater(state, run, diagnosis, slowdown);
-  confirm(turn, { step: "confirm", which: "slow", id, diagnosis, slowdown, atMs });
-  return id;
-}
-
-/** A second verdict that names the same suspects, no surer, and knows no more of the job's pace. */
-function addsNothing(first: Verdict, second: Verdict): boolean {
-  const paceOf = ({ findings }: Verdict): string => {
-    const pace = findings.map((one) => factOf(one, "slow-down")).find((one) => one !== null);
-    return pace ? (pace.intermittent ? "now and then" : "lasting") : "unknown";
-  };
-  const keyOf = ({ suspects }: Verdict): string =>
-    suspects.map(({ type, cause, ranks }) => `${type} ${cause} ${ranks.join()}`).join(";");
-  const pace = paceOf(second);
-  if (pace !== "unknown" && pace !== paceOf(first)) return false;
-  return keyOf(first) === keyOf(second) && second.confidence < first.confidence + SURER;
 }
 
 /** The judge names it no longer: it is as fast as before (rule 5). */
@@ -247,7 +125,7 @@ function endingOf({ ranks }: Incident): IncidentEnding {
   return ranks.length > 0 ? "fixed" : "passed";
 }
 
-function resolve(turn: Turn, { id }: Incident, ending: IncidentEnding): void {
+export function resolve(turn: Turn, { id }: Incident, ending: IncidentEnding): void {
   const { state } = turn;
   const { steps } = state;
   const isDue = (one: Incident): boolean =>

@@ -17,7 +17,7 @@ const UNKNOWN_PART = 0.3;
 /** Share of a block that is nothing: a factor of what was nothing says nothing. */
 const NOTHING = 0.002;
 
-export interface CauseOdds {
+interface CauseOdds {
   readonly cause: "gpu-slow" | "cpu-stall" | null;
   readonly probability: number;
 }

@@ -77,7 +77,7 @@ export class Evidence {
     const { surest } = this.#usual(w);
     const growth = this.shifts[w]![place]!;
     if (!(growth > effect.least)) return -Infinity;
-    const chance = this.#chance(w, place, assumed);
+    const chance = this.#chance(w, place, this.#leftOut(this.shifts[w]!, place, assumed));
     const scale = this.#scale(w, surest[place]!, chance);
     if (growth < FEWEST_SIGMAS * scale) return -Infinity;
     const log = logShiftOdds(growth, scale, this.#past.tails, effect);
@@ -124,32 +124,36 @@ export class Evidence {
     return this.windows[w]!.usual[this.#index]!;
   }
 
-  /** What distances do by chance: those of the others now, and its own before. */
-  #chance(w: number, place: number, assumed: readonly number[]): number {
+  /** What distances do by chance: those of the others now, but for some, and its own before. */
+  #chance(w: number, place: number, leftOut: readonly number[]): number {
     const shifts = this.shifts[w]!;
-    let squares = this.#squares[w]!;
-    let others = this.#known[w]!;
+    const own = shifts[place]!;
+    let squares = this.#squares[w]! - (own > 0 ? own * own : 0);
+    let others = this.#known[w]! - 1;
     let beside = 0;
-    const leaveOut = (other: number): void => {
+    for (const other of leftOut) {
       const growth = shifts[other]!;
-      if (Number.isNaN(growth)) return;
+      if (Number.isNaN(growth)) continue;
       others--;
       if (growth > 0) squares -= growth * growth;
-      if (other !== place) beside = Math.max(beside, BESIDE * growth);
-    };
-    leaveOut(place);
-    for (const other of assumed) leaveOut(other);
-    const { isRelated } = this.#kind;
-    if (isRelated !== undefined)
-      for (let other = 0; other < shifts.length; other++)
-        if (other !== place && !assumed.includes(other) && isRelated(place, other, shifts))
-          leaveOut(other);
+      beside = Math.max(beside, BESIDE * growth);
+    }
     const worth = USUAL_WORTH + others;
     const usual = this.#kind.usualChance ** 2 + beside ** 2;
     const now = (USUAL_WORTH * usual + 2 * Math.max(0, squares)) / worth;
     const past = this.#past.of(this.windows[w]!.blocks, place);
     const before = (worth * now + 2 * past.worth * past.square) / (worth + past.worth);
     return Math.max(now, before);
+  }
+
+  /** Those whose growth is no chance: slow by assumption, or for the same reason. */
+  #leftOut(shifts: Float32Array, place: number, assumed: readonly number[]): readonly number[] {
+    const { isRelated } = this.#kind;
+    if (isRelated === undefined) return assumed;
+    const related = new Set(assumed);
+    for (let other = 0; other < shifts.length; other++)
+      if (other !== place && isRelated(place, other, shifts)) related.add(other);
+    return [...related];
   }
 
   #scale(w: number, s: number, chance: number): number {

@@ -15,7 +15,8 @@ const ANOTHER = 0.05;
 const SPIKING = 0.1;
 /** Evidence counts so many times: fitted on recorded jobs. */
 export const TEMPER = 1.5;
-/** So many are tried as two that became slow together: those that lead most. */
+/** Those that stand out most: so many are kept, and of those so many tried as two that became slow together. */
+const TOP = 8;
 const TRIED = 3;
 const MOST_LOG = 200;
 
@@ -123,21 +124,29 @@ export function addLasting(
         log: prior + TEMPER * (log + pace),
       });
     const shifts = evidence.shifts[w]!;
+    const weigh = (item: number): void => {
+      const log = evidence.apart(w, item, named);
+      if (log > -Infinity && (kind.isFelt?.(last.block, item, shifts[item]!) ?? true))
+        add([item], rate, log);
+    };
     const top: number[] = [];
     for (let item = 0; item < shifts.length; item++) {
       if (!(shifts[item]! > 0) || isNamed.has(item) || number < floorOf(item)) continue;
       keepLargest(top, item, shifts);
-      const log = evidence.apart(w, item, named);
-      if (log > -Infinity && (kind.isFelt?.(last.block, item, shifts[item]!) ?? true))
-        add([item], rate, log);
+      if (kind.isRelated === undefined) weigh(item);
     }
+    // Who is related to whom is asked of the few that stand out most.
+    if (kind.isRelated !== undefined) for (const item of top) weigh(item);
     // What is related is left out of chance already.
     if (shifts.length < 4 || kind.isRelated !== undefined) continue;
     const both = rate + Math.log((2 * ANOTHER) / (shifts.length - 1));
-    for (const [i, one] of top.entries())
-      for (const other of top.slice(i + 1)) {
+    for (const [i, one] of top.slice(0, TRIED).entries())
+      for (const other of top.slice(i + 1, TRIED)) {
         const log = evidence.apart(w, one, [...named, other]);
-        if (log > 0) add([one, other], both, log + evidence.apart(w, other, [...named, one]));
+        if (!(log > 0)) continue;
+        const next = evidence.apart(w, other, [...named, one]);
+        // What moves two by chance may move them together: the surer one's word counts half.
+        add([one, other], both, Math.min(log, next) + Math.max(log, next) / 2);
       }
   }
 }
@@ -145,8 +154,8 @@ export function addLasting(
 function keepLargest(top: number[], place: number, shifts: Float32Array): void {
   let at = top.length;
   while (at > 0 && shifts[top[at - 1]!]! < shifts[place]!) at--;
-  if (at < TRIED) top.splice(at, 0, place);
-  if (top.length > TRIED) top.pop();
+  if (at < TOP) top.splice(at, 0, place);
+  if (top.length > TOP) top.pop();
 }
 
 /** Ranks that are slow now and then; the job's first rank has duties that look like it: it evaluates, it saves. */

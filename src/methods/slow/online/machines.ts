@@ -8,6 +8,8 @@ const MACHINES = 0.1;
 /** A machine leads as far as all but a few of its ranks do. */
 const LEAST_PART = 1 / 4;
 const FEWEST_RANKS = 2;
+/** Of two ranks it is told one by one whether both are slow. */
+const FEWEST_WEIGHED = 3;
 
 /** The machine of which these are nearly all ranks; -1 for none. */
 export function machineOfMost(
@@ -47,7 +49,12 @@ export function addMachines(
     for (const { lead } of leads) if (lead > 0) squares += lead * lead;
     for (const [machine, places] of machines.entries()) {
       const { lead, place } = leads[machine]!;
-      if (!(lead > 0) || from.number < floorOf(place) || places.some((one) => named.includes(one)))
+      if (
+        places.length < FEWEST_WEIGHED ||
+        !(lead > 0) ||
+        from.number < floorOf(place) ||
+        places.some((one) => named.includes(one))
+      )
         continue;
       const others = squares - lead * lead;
       const log = evidence.ofMany(w, place, lead, others, machines.length - 1);

@@ -5,7 +5,7 @@ import type { KeptBlock } from "./kept-block.ts";
 const MIDDLE = 0.5;
 const SLOPE = 10;
 
-export interface NetworkOdds {
+interface NetworkOdds {
   readonly cause: "network-slow" | null;
   readonly probability: number;
 }

@@ -129,7 +129,8 @@ describe("the judge of a running job", () => {
       { places: [6], from: 60, to: 100, adds: 0.7, what: "gpu" as const },
     ];
     const named = judged({ ranks: 8, blocks: 100, seed: 4, faults });
-    expect(named.map(({ last }) => last.ranks).toSorted()).toEqual([[1], [6]]);
+    const ranks = named.flatMap(({ last }) => last.ranks).toSorted((a, b) => a - b);
+    expect([named.length, ranks]).toEqual([2, [1, 6]]);
   });
 
   it("names a machine whose ranks are slow together, as one culprit", () => {

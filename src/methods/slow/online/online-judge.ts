@@ -29,7 +29,7 @@ export interface JudgedJob {
   /** By place: which machine it is on, -1 where that is not known. */
   readonly machineOf?: ArrayLike<number>;
 }
-export interface JudgedGroup {
+interface JudgedGroup {
   /** Words for it: "DATA_PARALLEL_1". */
   readonly name: string;
   readonly places: readonly number[];
@@ -97,7 +97,8 @@ export class OnlineJudge {
     const ended = this.#culprits.end(this.#untilMs);
     const windows = this.#recent.windows(this.#culprits.floor);
     const { usual } = this.#recent;
-    if (usual !== null) this.#spikes.add(last.number, last.apart[LEADS]!, usual[LEADS]!);
+    const known = this.#culprits.known(LEADS);
+    if (usual !== null) this.#spikes.add(last.number, last.apart[LEADS]!, usual[LEADS]!, known);
     if (windows.length > 0) ended.push(...this.#weigh(last, windows));
     else if (this.#recent.isWarm) this.#recent.trustFrom(last.number);
     const isKnown = windows.length > 0 || this.#state !== "learning";

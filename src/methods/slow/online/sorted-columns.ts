@@ -18,6 +18,10 @@ export class SortedColumns {
     this.#capacity = capacity;
   }
 
+  get series(): number {
+    return this.#known.length;
+  }
+
   /** How many values the series has. */
   known(s: number): number {
     return this.#known[s]!;

@@ -12,8 +12,11 @@ const SPIKE = 0.2;
 const SPIKE_SIGMAS = 6;
 /** In what share of the blocks a rank that has spikes has them. */
 const SPIKES_USUAL = 0.15;
-/** Blocks over which they are counted: half a minute, one, two of half seconds. */
-const SPANS = [60, 120, 240];
+/** Blocks over which they are counted: from eight seconds to two minutes of half seconds. */
+const SPANS = [15, 30, 60, 120, 240];
+const LONGEST_SPAN = SPANS.at(-1)!;
+/** How often spikes come by chance is remembered over so many blocks: twenty minutes of half seconds. */
+const REMEMBERED_BLOCKS = 2400;
 /** Over when none came for so many usual intervals, and so many blocks at least. */
 const SILENT_INTERVALS = 5;
 const SILENT_BLOCKS = 10;
@@ -32,20 +35,29 @@ export interface SpikeEvidence {
 
 export class Spikes {
   readonly #references: References;
+  readonly #ranks: number;
+  /** What is older than the last blocks, and fades: blocks of single ranks, and spikes in them that were no fault's. */
+  #pastBlocks = 0;
+  #pastSpikes = 0;
   /** The last usable blocks, oldest first. */
   readonly #blocks: Spiking[] = [];
 
   constructor(references: References) {
     this.#references = references;
+    this.#ranks = references.first.length - 1;
   }
 
-  add(number: number, apart: Float32Array, usual: Usual): void {
+  add(number: number, apart: Float32Array, usual: Usual, known: Known): void {
     const places = new Set<number>();
     const { first } = this.#references;
     for (let place = 0; place + 1 < first.length; place++)
       if (isSpike(apart, usual, first[place]!, first[place + 1]!)) places.add(place);
     this.#blocks.push({ number, places });
-    if (this.#blocks.length > SPANS.at(-1)!) this.#blocks.shift();
+    if (this.#blocks.length <= LONGEST_SPAN) return;
+    const faded = 1 - 1 / REMEMBERED_BLOCKS;
+    this.#pastBlocks = faded * this.#pastBlocks + this.#ranks;
+    this.#pastSpikes = faded * this.#pastSpikes + this.#begun(1, known).length;
+    this.#blocks.shift();
   }
 
   /** Whether some rank spiked in the last block. */
@@ -53,33 +65,47 @@ export class Spikes {
     return (this.#blocks.at(-1)?.places.size ?? 0) > 0;
   }
 
-  weigh({ named, floorOf }: Known): SpikeEvidence {
+  weigh(known: Known): SpikeEvidence {
     const log = new Map<number, number>();
     const since = new Map<number, number>();
-    const ranks = this.#references.first.length - 1;
+    const begun = this.#blocks.map((_, k) => this.#begun(k, known));
     for (const span of SPANS) {
-      const counted = this.#blocks.slice(-span);
+      const from = Math.max(0, begun.length - span);
       const counts = new Map<number, number>();
       const firsts = new Map<number, number>();
-      let total = 0;
-      for (const [k, { number, places }] of counted.entries())
+      let [total, older] = [0, 0];
+      for (const [k, places] of begun.entries())
         for (const place of places) {
-          // Blocks in a row are one spike: what lasts is another question.
-          if ((k > 0 && counted[k - 1]!.places.has(place)) || number < floorOf(place)) continue;
+          if (k < from) {
+            older++;
+            continue;
+          }
           counts.set(place, (counts.get(place) ?? 0) + 1);
-          if (!firsts.has(place)) firsts.set(place, number);
+          if (!firsts.has(place)) firsts.set(place, this.#blocks[k]!.number);
           total++;
         }
+      const blocks = begun.length - from;
+      // All that others showed in this span, and everybody before it, in ranks over so many blocks.
+      const shown = this.#ranks - 1 + (from * this.#ranks + this.#pastBlocks) / blocks;
       for (const [place, count] of counts) {
-        if (named.includes(place)) continue;
-        const odds = logCountOdds(count, total - count, ranks - 1, SPIKES_USUAL * counted.length);
+        const others = total - count + older + this.#pastSpikes;
+        const odds = logCountOdds(count, others, shown, SPIKES_USUAL * blocks);
         if (odds <= (log.get(place) ?? -Infinity)) continue;
         log.set(place, odds);
         since.set(place, firsts.get(place)!);
       }
-      if (counted.length < span) break;
+      if (from === 0) break;
     }
     return { log, since };
+  }
+
+  /** Whose spikes begin with a block; blocks in a row are one spike: what lasts is another question. Those of known faults are left out. */
+  #begun(k: number, { named, floorOf }: Known): readonly number[] {
+    const { number, places } = this.#blocks[k]!;
+    const before = this.#blocks[k - 1]?.places;
+    return [...places].filter(
+      (place) => !before?.has(place) && !named.includes(place) && number >= floorOf(place),
+    );
   }
 
   /** Numbers of the blocks in which it spiked. */
