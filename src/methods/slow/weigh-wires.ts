@@ -250,6 +250,8 @@ export function sitesOf(account: Account, where: readonly Place[]): Device[] {
     for (const name of names) {
       if (name === null || names.size < 2) continue;
       const under = where.flatMap((each, p) => (each[key] === name ? [p] : []));
+      // The network of one rank alone is its NIC.
+      if (under.length < 2) continue;
       devices.add(key, name, under, (ends) => {
         const inside = ends.filter((end) => where[end]![key] === name).length;
         // What leaves a machine goes through its leaf switch, also to another machine below that.
@@ -265,12 +267,13 @@ export function isCandidate({ log }: WireEvidence): boolean {
   return log > CANDIDATE;
 }
 
-/** Whether several of a device's wires became slow at its moment: one alone is that wire. */
+/** Whether several of a device's wires became slow at its moment, and most of them: one alone is that wire. */
 export function isShared(
   { wires, moment }: WireEvidence,
   { odds }: WireOdds,
   moments: Int32Array,
 ): boolean {
   const at = moments.indexOf(moment);
-  return wires.filter((w) => odds[w]![at]! > CANDIDATE).length > 1;
+  const slow = wires.filter((w) => odds[w]![at]! > CANDIDATE).length;
+  return slow > 1 && 2 * slow >= wires.length;
 }
