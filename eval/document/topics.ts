@@ -146,6 +146,9 @@ export const ON_REQUEST: Readonly<Record<string, readonly Evaluation[]>> = {
   "live-recorded": [
     { script: "live/recorded.ts", title: "The live service beside recorded jobs", quick: [] },
   ],
+  damage: [
+    { script: "recordings/damage.ts", title: "Recorded jobs with evidence missing", quick: [] },
+  ],
   "live-shares": [
     {
       script: "live/shares.ts",

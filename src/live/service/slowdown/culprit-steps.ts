@@ -5,8 +5,8 @@
 import { thousands } from "../../../base/text.ts";
 import type { Incident, IncidentEnding } from "../../../model/incident.ts";
 import type { LiveCulprit } from "../../../model/live-judgement.ts";
-import { culpritWords } from "../incident/incident-lifecycle.ts";
-import { enqueue, type Turn } from "../incident/incident-book.ts";
+import { culpritWords, ended } from "../incident/incident-lifecycle.ts";
+import { enqueue, store, type Turn } from "../incident/incident-book.ts";
 import type { EventOf } from "../job/job-events.ts";
 import { type JobState, type NamedCulprit, openSlowdowns } from "../job/job-state.ts";
 import { unheardOf } from "../job/partial-view.ts";
@@ -125,12 +125,14 @@ function endingOf({ ranks }: Incident): IncidentEnding {
   return ranks.length > 0 ? "fixed" : "passed";
 }
 
+/** Whether its end is among the steps whose turn comes. */
+export function isEnding({ steps }: JobState, { id }: Incident): boolean {
+  return steps.some((one) => one.step === "resolve-one" && one.id === id);
+}
+
 export function resolve(turn: Turn, { id }: Incident, ending: IncidentEnding): void {
   const { state } = turn;
-  const { steps } = state;
-  const isDue = (one: Incident): boolean =>
-    steps.some((step) => step.step === "resolve-one" && step.id === one.id);
-  const others = openSlowdowns(state).filter((one) => one.id !== id && !isDue(one));
+  const others = openSlowdowns(state).filter((one) => one.id !== id && !isEnding(state, one));
   const nowMs = state.run?.iterations.lastMs ?? NaN;
   const pace = `iterations take ${thousands(Math.round(nowMs))} ms`;
   const isUsual = state.baselineMs === null || nowMs <= USUAL * state.baselineMs;
@@ -153,9 +155,11 @@ export function forgetUneven(state: State): void {
 }
 
 /** Whoever was accused was not slow: somebody else is, or nobody. */
-export function withdraw({ state }: Turn, id: string): void {
+export function withdraw(turn: Turn, id: string): void {
+  const { state, nowMs } = turn;
   const open = openSlowdowns(state);
-  if (!open.some((one) => one.id === id)) return;
+  const wrong = open.find((one) => one.id === id);
+  if (!wrong) return;
   if ([...state.culprits.values()].some(({ incident }) => incident === id)) return;
   const named = new Set([...state.culprits.values()].map(({ incident }) => incident));
   const other = open.find((one) => one.id !== id && named.has(one.id));
@@ -163,8 +167,7 @@ export function withdraw({ state }: Turn, id: string): void {
   const instead = suspect
     ? `later evidence of the same iterations accuses ${culpritWords(suspect)} (incident ${other!.id})`
     : "later evidence does not bear it out";
-  const says = `withdrawn; ${instead}`;
-  enqueue(state, { step: "resolve-one", id, ending: "withdrawn", says });
+  store(turn, "slow", ended(wrong, nowMs, "withdrawn", `withdrawn; ${instead}`), null);
 }
 
 /** Iterations take longer, and nothing is judged, or not everybody: somebody is slow, nobody knows who (rule 12). */

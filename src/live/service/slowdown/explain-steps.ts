@@ -16,7 +16,7 @@ import type { JobRun } from "../job/job-run.ts";
 import { type NamedCulprit, openSlowdowns } from "../job/job-state.ts";
 import { unheardOf, withUnheard } from "../job/partial-view.ts";
 import { accuseAnother, type Found, validateLater } from "./accuse.ts";
-import { PACE, resolve, SURER } from "./culprit-steps.ts";
+import { isEnding, PACE, resolve, SURER } from "./culprit-steps.ts";
 import { slowdownOf } from "./culprit-slowdown.ts";
 import { LEAST_RISE } from "./pace-watch.ts";
 import { restedLong } from "./resting.ts";
@@ -110,11 +110,12 @@ function incidentOf(
   const others = [...state.culprits].filter(([other]) => other !== key && other !== PACE);
   const taken = new Set(others.map(([, { incident }]) => incident));
   const own = state.culprits.get(key)!.incident;
-  const free = openSlowdowns(state).filter(({ id }) => !taken.has(id));
+  const open = openSlowdowns(state).filter((one) => !isEnding(state, one));
+  const free = open.filter(({ id }) => !taken.has(id));
   const [suspect] = verdict.suspects;
   const isWire = suspect !== undefined && isOfNetwork(suspect);
   return (
-    (isWire ? openSlowdowns(state).find((one) => accusesSame(one.verdict, verdict)) : undefined) ??
+    (isWire ? open.find((one) => accusesSame(one.verdict, verdict)) : undefined) ??
     free.find(({ id }) => id === own) ??
     free.find((one) => accusesSame(one.verdict, verdict)) ??
     free.find((one) => isAbout(one, verdict, true)) ??
