@@ -74,8 +74,9 @@ export function onExplained(turn: Turn, { explain: asked, diagnosis }: EventOf<"
   const verdict = withUnheard(diagnosis.verdict, unheard);
   const open = openSlowdowns(state);
   const names = verdict.suspects.length > 0;
-  // That nobody leads is told only where it costs something.
+  // That nobody leads, or that sends take longer, is told only where it costs something.
   const isSlower = slowdown.afterMs > LEAST_RISE * slowdown.beforeMs;
+  if (culprit?.type === "wire" && slowdown.isPaced && !isSlower && open.length === 0) return;
   const mayBeNobody = isSlower && (culprit === null || culprit.type === "all");
   if (!names && (!mayBeNobody || open.some((one) => one.verdict !== null))) return;
   // The code is slower since then: whoever is slow runs it.
