@@ -154,6 +154,8 @@ describe("the live service", () => {
   it.each([
     ["gpu-slow:rank=17:severity=4", [17], "gpu-slow"],
     ["cpu-stall:rank=9:severity=3", [9], "cpu-stall"],
+    // Nothing else goes over its NIC than over the link.
+    ["network-slow:rank=12:severity=12", [12, 28], "network-slow"],
   ])("names who is at fault: %s", async (fault, ranks, cause) => {
     const rehearsal = await rehearse(SMALL);
     await rehearsal.run(40);
@@ -229,12 +231,15 @@ describe("the live service", () => {
     expect(new Set(rehearsal.told.map(({ id }) => id)).size).toBe(4);
   });
 
-  it("has at most one incident of a link between two machines, whichever ranks' connection is the slowest", async () => {
+  it("has one incident of a link between two machines, and names that", async () => {
     const rehearsal = await rehearse(demoSpec(), { validation: null });
     await rehearsal.run(60);
     rehearsal.fleet.played.board.add("network-slow:link=node001-node003:severity=100");
     await rehearsal.run(60);
-    expect(new Set(rehearsal.told.map(({ id }) => id)).size).toBeLessThanOrEqual(1);
+    expect(new Set(rehearsal.told.map(({ id }) => id)).size).toBe(1);
+    expect(rehearsal.told.at(-1)!.verdict!.suspects).toMatchObject([
+      { type: "link", link: ["node001", "node003"], cause: "network-slow" },
+    ]);
   });
 
   it("finds one GPU among 512, and asks for no operators", async () => {

@@ -109,7 +109,7 @@ function leadWords({ type, ranks, compared }: LiveCulprit, job: Job): string {
   const [before, since] = leadMs;
   const was = before === null ? "" : ` (${signed(before)} before)`;
   const chance = `by chance such differences are ${durationWords(chanceMs)}`;
-  if (type === "wire" && ranks.length > 1)
+  if (type === "wire" && compared.wires === undefined)
     return `communication over ${wireWords(ranks, job)} takes ${durationWords(since)} longer in an iteration than that of groups like it${was}, even on the member that waits least; ${chance}`;
   if (type === "wire")
     return `what is sent over ${wireWords(ranks, job)} is on the wire for ${durationWords(since)} longer in an iteration than what the others of ${group} send${was}; ${chance}`;
@@ -119,6 +119,10 @@ function leadWords({ type, ranks, compared }: LiveCulprit, job: Job): string {
 
 function wireWords(ranks: readonly Rank[], job: Job): string {
   const [first, second] = ranks;
+  const machines = machinesOf(ranks, job);
+  if (ranks.length > 2 && machines.length === 1) return `the NICs of ${machines[0]}`;
+  if (ranks.length > 2 && machines.length === 2)
+    return `the links between ${machines[0]} and ${machines[1]}`;
   if (ranks.length === 2) return `the link between ranks ${first} and ${second}`;
   if (ranks.length > 2) return `the group of ${rankWords(ranks)}`;
   const nic = job.ranks.get(first!)?.nic;
@@ -187,10 +191,19 @@ export function wireFinding(
   };
 }
 
-/** A rank's NIC, the link of two, or the network of a group. */
+/** Of all that are known; none where one is not. */
+function machinesOf(ranks: readonly Rank[], job: Job): string[] {
+  const machines = new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? null));
+  return machines.has(null) ? [] : ([...machines] as string[]).sort();
+}
+
+/** A rank's NIC, the link of two, that of two machines, or the network of a group. */
 function placeOf(ranks: readonly Rank[], job: Job): Pick<Accusation, "type" | "link" | "name"> {
   if (ranks.length === 2)
     return { type: "link", link: [`rank:${ranks[0]}`, `rank:${ranks[1]}`], name: null };
+  const machines = machinesOf(ranks, job);
+  if (ranks.length > 2 && machines.length === 2)
+    return { type: "link", link: [machines[0]!, machines[1]!], name: null };
   const nic = ranks.length === 1 ? (job.ranks.get(ranks[0]!)?.nic ?? null) : null;
   return { type: "nic", link: null, name: nic };
 }

@@ -97,7 +97,10 @@ export class Culprits {
       const { shape, isOne, kind, items } = culprit.hypothesis;
       if (shape !== "lasting" || isOne) continue;
       const found = new Hypotheses();
-      addLasting(found, evidence[kind]!, this.known(kind, culprit), last);
+      const known = this.known(kind, culprit);
+      addLasting(found, evidence[kind]!, known, last, (blocks) =>
+        this.#spikes.logHiccups(blocks, known),
+      );
       const { candidates } = found.posterior();
       const own = candidates.find((one) => one.items[0] === items[0]);
       if (own && own.probability > NAMED_FROM) culprit.probability = own.probability;
@@ -197,6 +200,6 @@ function isWrong(
   if (isIn && now.kind === SENDERS && kind === COMMUNICATORS) return true;
   if (now.kind === kind && now.isOne && now.items.includes(items[0]!)) return true;
   const w = evidence[kind]!.windows.findLastIndex(({ from }) => from.number >= since);
-  const besides = now.kind === kind ? now.items : [];
+  const besides = now.kind === kind ? [...items, ...now.items] : items;
   return w >= 0 && !(evidence[kind]!.apart(w, items[0]!, besides) > 0);
 }

@@ -71,13 +71,13 @@ export class Evidence {
     return logShiftOdds(growth, PACE_CHANCE, PACE_TAILS, PACE_EFFECT);
   }
 
-  /** -Infinity where it is hardly away from its peers. `assumed`: other places, slow by assumption. */
+  /** -Infinity where it is hardly away from its peers. `assumed`: places that are slow by assumption: no chance. */
   apart(w: number, place: number, assumed: readonly number[] = []): number {
     const { references, effect } = this.#kind;
     const { surest } = this.#usual(w);
     const growth = this.shifts[w]![place]!;
     if (!(growth > effect.least)) return -Infinity;
-    const chance = this.#chance(w, place, this.#leftOut(this.shifts[w]!, place, assumed));
+    const chance = this.#chance(w, place, assumed);
     const scale = this.#scale(w, surest[place]!, chance);
     if (growth < FEWEST_SIGMAS * scale) return -Infinity;
     const log = logShiftOdds(growth, scale, this.#past.tails, effect);
@@ -133,7 +133,7 @@ export class Evidence {
     let beside = 0;
     for (const other of leftOut) {
       const growth = shifts[other]!;
-      if (Number.isNaN(growth)) continue;
+      if (other === place || Number.isNaN(growth)) continue;
       others--;
       if (growth > 0) squares -= growth * growth;
       beside = Math.max(beside, BESIDE * growth);
@@ -144,16 +144,6 @@ export class Evidence {
     const past = this.#past.of(this.windows[w]!.blocks, place);
     const before = (worth * now + 2 * past.worth * past.square) / (worth + past.worth);
     return Math.max(now, before);
-  }
-
-  /** Those whose growth is no chance: slow by assumption, or for the same reason. */
-  #leftOut(shifts: Float32Array, place: number, assumed: readonly number[]): readonly number[] {
-    const { isRelated } = this.#kind;
-    if (isRelated === undefined) return assumed;
-    const related = new Set(assumed);
-    for (let other = 0; other < shifts.length; other++)
-      if (other !== place && isRelated(place, other, shifts)) related.add(other);
-    return [...related];
   }
 
   #scale(w: number, s: number, chance: number): number {

@@ -15,9 +15,10 @@ const ANOTHER = 0.05;
 const SPIKING = 0.1;
 /** Evidence counts so many times: fitted on recorded jobs. */
 export const TEMPER = 1.5;
-/** Those that stand out most: so many are kept, and of those so many tried as two that became slow together. */
-const TOP = 8;
+/** Of those that stand out most so many are tried as two that became slow together. */
 const TRIED = 3;
+/** A growth more than so large a part of another's may have its reason. */
+const SAME_REASON = 0.5;
 const MOST_LOG = 200;
 
 export interface Hypothesis {
@@ -69,7 +70,8 @@ export class Hypotheses {
 
   #count(hypothesis: Hypothesis, weight: number): void {
     const { type, kind, items } = hypothesis;
-    const key = `${type} ${kind} ${items[0]}`;
+    // Whichever of the wires that are slow together is the slowest.
+    const key = `${type} ${kind} ${type === "wire" ? "" : items[0]}`;
     this.#weight.set(key, (this.#weight.get(key) ?? 0) + weight);
     if (!((this.#best.get(key)?.log ?? -Infinity) >= hypothesis.log))
       this.#best.set(key, hypothesis);
@@ -100,62 +102,110 @@ export interface Known {
   floorOf(this: void, item: number): number;
 }
 
-/** What of a kind is slow since some block, alone or two together. */
+/** What of a kind is slow since some block: ranks alone or two together, wires for one reason. */
 export function addLasting(
   to: Hypotheses,
   evidence: Evidence,
-  { named, hasGrown, floorOf }: Known,
+  known: Known,
+  last: KeptBlock,
+  logHiccups: (blocks: number) => number,
+): void {
+  for (const [w, { blocks }] of evidence.windows.entries())
+    if (evidence.kind.type === "wire") addWires(to, evidence, w, known, last);
+    else addRanks(to, evidence, w, known, logHiccups(blocks));
+}
+
+function addRanks(
+  to: Hypotheses,
+  evidence: Evidence,
+  w: number,
+  known: Known,
+  logHiccups: number,
+): void {
+  const { named } = known;
+  const shifts = evidence.shifts[w]!;
+  const open = openItems(evidence, w, known);
+  const rate = logRate(evidence.windows[w]!.spanMs);
+  for (const item of open) {
+    const hypothesis = lasting(evidence, w, known, [item], evidence.apart(w, item, named));
+    to.add(hypothesis);
+    to.addHarmless(hypothesis.log - rate + logHiccups);
+  }
+  if (shifts.length < 4) return;
+  const top: number[] = [];
+  for (const item of open) keepLargest(top, item, shifts);
+  const both = Math.log((2 * ANOTHER) / (shifts.length - 1));
+  for (const [i, one] of top.entries())
+    for (const other of top.slice(i + 1)) {
+      const log = evidence.apart(w, one, [...named, other]);
+      if (!(log > 0)) continue;
+      const next = evidence.apart(w, other, [...named, one]);
+      // What moves two by chance may move them together: the surer one's word counts half.
+      const sum = Math.min(log, next) + Math.max(log, next) / 2;
+      to.add(lasting(evidence, w, known, [one, other], sum, both));
+    }
+}
+
+/**
+ * A NIC has two ends, a link between machines is everybody's of both: wires that grew by more than half as much as the one that grew
+ * most have its reason, unless those are most of all.
+ */
+function addWires(
+  to: Hypotheses,
+  evidence: Evidence,
+  w: number,
+  known: Known,
   last: KeptBlock,
 ): void {
-  const { kind, index } = evidence;
+  const { kind } = evidence;
+  const shifts = evidence.shifts[w]!;
+  const open = openItems(evidence, w, known).sort((a, b) => shifts[b]! - shifts[a]!);
+  const [top] = open;
+  if (top === undefined || !(kind.isFelt?.(last.block, top, shifts[top]!) ?? true)) return;
+  const items = open.filter((item) => shifts[item]! > SAME_REASON * shifts[top]!);
+  if (2 * items.length > shifts.length) return;
+  const log = evidence.apart(w, top, [...known.named, ...items]);
+  to.add({ ...lasting(evidence, w, known, items, log), isOne: true });
+}
+
+/** What of the window moved away, and is not named yet. */
+function openItems(evidence: Evidence, w: number, { named, floorOf }: Known): number[] {
+  const { number } = evidence.windows[w]!.from;
   const isNamed = new Set(named);
-  for (const [w, window] of evidence.windows.entries()) {
-    const rate = logRate(window.spanMs) + kind.logPrior;
-    const { number } = window.from;
-    const pace = hasGrown ? 0 : evidence.pace(w);
-    const add = (items: readonly number[], prior: number, log: number): void =>
-      to.add({
-        type: kind.type,
-        shape: "lasting",
-        kind: index,
-        items,
-        isOne: false,
-        since: number,
-        log: prior + TEMPER * (log + pace),
-      });
-    const shifts = evidence.shifts[w]!;
-    const weigh = (item: number): void => {
-      const log = evidence.apart(w, item, named);
-      if (log > -Infinity && (kind.isFelt?.(last.block, item, shifts[item]!) ?? true))
-        add([item], rate, log);
-    };
-    const top: number[] = [];
-    for (let item = 0; item < shifts.length; item++) {
-      if (!(shifts[item]! > 0) || isNamed.has(item) || number < floorOf(item)) continue;
-      keepLargest(top, item, shifts);
-      if (kind.isRelated === undefined) weigh(item);
-    }
-    // Who is related to whom is asked of the few that stand out most.
-    if (kind.isRelated !== undefined) for (const item of top) weigh(item);
-    // What is related is left out of chance already.
-    if (shifts.length < 4 || kind.isRelated !== undefined) continue;
-    const both = rate + Math.log((2 * ANOTHER) / (shifts.length - 1));
-    for (const [i, one] of top.slice(0, TRIED).entries())
-      for (const other of top.slice(i + 1, TRIED)) {
-        const log = evidence.apart(w, one, [...named, other]);
-        if (!(log > 0)) continue;
-        const next = evidence.apart(w, other, [...named, one]);
-        // What moves two by chance may move them together: the surer one's word counts half.
-        add([one, other], both, Math.min(log, next) + Math.max(log, next) / 2);
-      }
-  }
+  const shifts = evidence.shifts[w]!;
+  const open: number[] = [];
+  for (let item = 0; item < shifts.length; item++)
+    if (shifts[item]! > 0 && !isNamed.has(item) && number >= floorOf(item)) open.push(item);
+  return open;
+}
+
+function lasting(
+  evidence: Evidence,
+  w: number,
+  { hasGrown }: Known,
+  items: readonly number[],
+  log: number,
+  prior = 0,
+): Hypothesis {
+  const { kind, index, windows } = evidence;
+  const { from, spanMs } = windows[w]!;
+  const pace = hasGrown ? 0 : evidence.pace(w);
+  return {
+    type: kind.type,
+    shape: "lasting",
+    kind: index,
+    items,
+    isOne: false,
+    since: from.number,
+    log: logRate(spanMs) + kind.logPrior + prior + TEMPER * (log + pace),
+  };
 }
 
 function keepLargest(top: number[], place: number, shifts: Float32Array): void {
   let at = top.length;
   while (at > 0 && shifts[top[at - 1]!]! < shifts[place]!) at--;
-  if (at < TOP) top.splice(at, 0, place);
-  if (top.length > TOP) top.pop();
+  if (at < TRIED) top.splice(at, 0, place);
+  if (top.length > TRIED) top.pop();
 }
 
 /** Ranks that are slow now and then; the job's first rank has duties that look like it: it evaluates, it saves. */

@@ -18,9 +18,6 @@ const WIRES = 0.1;
 const MANY_WIRES = 64;
 /** A communicator that takes less of a block than this more is nobody's reason. */
 const LEAST_COST = 0.01;
-/** A growth more than so large on communicators with a common member may have the same reason: it is no chance. */
-const SAME_REASON = 0.5;
-
 export interface Kind {
   readonly type: "rank" | "wire";
   readonly references: References;
@@ -34,8 +31,6 @@ export interface Kind {
   readonly effect: Effect;
   /** How much rarer than slow ranks they are. */
   readonly logPrior: number;
-  /** Whether a growth beside a larger one may have its reason. */
-  isRelated?(this: void, item: number, other: number, growths: Float32Array): boolean;
   /** Whether a growth costs the job anything. */
   isFelt?(this: void, block: Block, item: number, growth: number): boolean;
 }
@@ -75,7 +70,6 @@ function senders(job: JudgedJob): Kind {
 function communicators({ ranks, groups }: JudgedJob): Kind {
   const references = referencesAmong(groups.length, likes(groups));
   const many = Math.max(1, groups.length);
-  const members = groups.map(({ places }) => new Set(places));
   const logs = new Float32Array(groups.length);
   return {
     type: "wire",
@@ -89,9 +83,6 @@ function communicators({ ranks, groups }: JudgedJob): Kind {
     usualChance: 0.2,
     effect: effectOf(0.15, 0.7),
     logPrior: Math.log((WIRES * ranks.length * Math.min(1, many / MANY_WIRES) ** 2) / many),
-    isRelated: (group, other, growths) =>
-      growths[other]! > SAME_REASON * growths[group]! &&
-      groups[group]!.places.some((place) => members[other]!.has(place)),
     isFelt: ({ wireMs, wireCount, lengthMs }, group, growth) =>
       (wireMs[group]! * wireCount[group]! * (1 - Math.exp(-growth))) / lengthMs > LEAST_COST,
   };

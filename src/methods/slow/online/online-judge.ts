@@ -133,8 +133,9 @@ export class OnlineJudge {
   #posterior(evidence: readonly Evidence[], last: KeptBlock): Posterior {
     const found = new Hypotheses();
     const culprits = this.#culprits;
-    for (const one of evidence) addLasting(found, one, culprits.known(one.index), last);
     const known = culprits.known(LEADS);
+    const logHiccups = (blocks: number): number => this.#spikes.logHiccups(blocks, known);
+    for (const one of evidence) addLasting(found, one, culprits.known(one.index), last, logHiccups);
     addMachines(found, evidence[LEADS]!, this.#machines, known);
     // Beside a slow rank others lead now and then, too.
     if (this.#spikes.isNew && !culprits.isLasting)

@@ -17,6 +17,11 @@ const SPANS = [15, 30, 60, 120, 240];
 const LONGEST_SPAN = SPANS.at(-1)!;
 /** How often spikes come by chance is remembered over so many blocks: twenty minutes of half seconds. */
 const REMEMBERED_BLOCKS = 2400;
+/** Before anything was seen: half a spike in so many blocks of single ranks. And the last blocks may be a fault's. */
+const UNSEEN_BLOCKS = 2000;
+const GUARD_BLOCKS = 10;
+/** A hiccup falls into so many blocks in a row. */
+const HICCUP_BLOCKS = 2;
 /** Over when none came for so many usual intervals, and so many blocks at least. */
 const SILENT_INTERVALS = 5;
 const SILENT_BLOCKS = 10;
@@ -63,6 +68,15 @@ export class Spikes {
   /** Whether some rank spiked in the last block. */
   get isNew(): boolean {
     return (this.#blocks.at(-1)?.places.size ?? 0) > 0;
+  }
+
+  /** Log of how probable it is that hiccups alone hold up a rank for so many blocks in a row. */
+  logHiccups(blocks: number, known: Known): number {
+    const seen = Math.max(0, this.#blocks.length - GUARD_BLOCKS);
+    let spikes = 0.5 + this.#pastSpikes;
+    for (let k = 0; k < seen; k++) spikes += this.#begun(k, known).length;
+    const rate = spikes / (UNSEEN_BLOCKS + this.#pastBlocks + seen * this.#ranks);
+    return Math.ceil(blocks / HICCUP_BLOCKS) * Math.log(rate);
   }
 
   weigh(known: Known): SpikeEvidence {

@@ -5,11 +5,12 @@ import { machineOfMost } from "./machines.ts";
 
 type Candidates = readonly Candidate[];
 
-/** Whom it is about: of several communicators, who is in all of them. */
+/** Whom it is about: of several communicators who is in all of them, else the members of the slowest. */
 export function placesOf({ kind, items }: Hypothesis, kinds: readonly Kind[]): readonly number[] {
   if (kind !== COMMUNICATORS) return items;
   const [first = [], ...others] = items.map((item) => kinds[kind]!.placesOf(item));
-  return first.filter((place) => others.every((places) => places.includes(place)));
+  const common = first.filter((place) => others.every((places) => places.includes(place)));
+  return common.length > 0 ? common : first;
 }
 
 /** `known`: what was named before. */
@@ -19,7 +20,7 @@ export function together(
   machines: readonly (readonly number[])[],
   kinds: readonly Kind[],
 ): Candidates {
-  return ofOneRank(ofOneMachine(sure, known, machines), known, kinds);
+  return ofSlowSenders(ofOneMachine(sure, known, machines), kinds);
 }
 
 function ofOneMachine(
@@ -39,22 +40,13 @@ function ofOneMachine(
   return [whole, ...sure.filter((one) => !isIn(one))];
 }
 
-function ofOneRank(
-  sure: Candidates,
-  known: readonly Hypothesis[],
-  kinds: readonly Kind[],
-): Candidates {
-  const isOver = ({ kind }: Hypothesis): boolean => kind === COMMUNICATORS;
-  const over = sure.filter(isOver);
-  const [first] = over;
-  if (first === undefined) return sure;
-  const rest = sure.filter((one) => !isOver(one));
-  const senders = rest.flatMap(({ kind, items }) => (kind === SENDERS ? items : []));
-  // Who sends slowly says more than what takes longer because of it.
-  if (over.flatMap((one) => placesOf(one, kinds)).some((place) => senders.includes(place)))
-    return rest;
-  const items = [...over, ...known.filter(isOver)].flatMap((one) => one.items);
-  const whole = { ...first, items, isOne: true };
-  const hasReason = items.length > 1 && placesOf(whole, kinds).length > 0;
-  return hasReason ? [...rest, whole] : sure;
+/** What takes longer because somebody sends slowly has that reason. */
+function ofSlowSenders(sure: Candidates, kinds: readonly Kind[]): Candidates {
+  const senders = sure.flatMap(({ kind, items }) => (kind === SENDERS ? items : []));
+  const isEffect = (one: Hypothesis): boolean =>
+    one.kind === COMMUNICATORS &&
+    one.items.some((group) =>
+      kinds[COMMUNICATORS]!.placesOf(group).some((p) => senders.includes(p)),
+    );
+  return sure.filter((one) => !isEffect(one));
 }
