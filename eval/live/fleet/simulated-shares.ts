@@ -10,7 +10,7 @@ import { COLLECTIVE } from "../../../src/live/fleet/stage-operators.ts";
 import type { SharesReport } from "../../../src/live/wire/messages.ts";
 import { SLOT_MS } from "../../../src/model/rank-shares.ts";
 import type { SimulatedFleet } from "./simulated-fleet.ts";
-import { sentOf } from "./simulated-wire.ts";
+import { sentOf } from "../../../src/live/fleet/sent-on-wire.ts";
 
 /** Slots that are told at once, after a pause of the node. */
 const MOST_SLOTS = 100;
@@ -118,7 +118,8 @@ export class SimulatedShares {
   #during(rank: number, from: number, to: number): Times[] {
     const { held, hung, played } = this.#fleet;
     const { lanes } = played.simulation.lanes;
-    const { stage, op } = this.#fleet.stageOf(rank);
+    const layout = this.#fleet.stageOf(rank);
+    const { stage, op } = layout;
     const lane = this.#fleet.laneOf(rank);
     const found: Times[] = [];
     for (let iteration = held.last; iteration >= held.first; iteration--) {
@@ -126,7 +127,7 @@ export class SimulatedShares {
       if (endMs[rank]! < from) break;
       if (startMs > to) continue;
       const columns = stages[stage]!;
-      const sentNs = sentOf(this.#fleet, this.#groups.get(rank)!, rank, iteration);
+      const sentNs = sentOf(played, layout, this.#groups.get(rank)!, rank, iteration);
       const at = (place: number): number => place * lanes + lane;
       found.unshift({
         issued: (place) => startMs + columns.issueMs[at(place)]!,

@@ -119,6 +119,13 @@ export function wireMs(code: number): number {
   return code === 0 ? NaN : ((code & 0xfff) * 2 ** (code >> 12)) / 1000;
 }
 
+/** The nearest code of so many milliseconds. */
+export function wireCode(ms: number): number {
+  let [mantissa, exponent] = [Math.round(ms * 1000), 0];
+  while (mantissa > 0xfff && exponent < 0xf) [mantissa, exponent] = [mantissa / 2, exponent + 1];
+  return (exponent << 12) | Math.min(0xfff, Math.round(mantissa));
+}
+
 /** Kinds of records. */
 export const KIND = {
   collective: 1,

@@ -20,6 +20,19 @@ export interface RingAbout {
   readonly connections?: number;
 }
 
+interface ConnectionToWrite {
+  readonly comm: number;
+  readonly channel?: number;
+  readonly isSend: boolean;
+  readonly peer: number;
+  readonly begun: number;
+  readonly finished: number;
+  readonly bytes?: number;
+  /** Of the steps from `finished` on. */
+  readonly states?: readonly number[];
+  readonly changedNs?: number;
+}
+
 const ENDED = { exit: 1, exception: 2, signal: 3 } as const;
 const TEXT = new TextEncoder();
 
@@ -37,6 +50,7 @@ export class EmptyRing {
     records: number;
   };
   #comms = 0;
+  #connections = 0;
   readonly #names: string[] = [];
 
   constructor(about: RingAbout = {}) {
@@ -94,6 +108,22 @@ export class EmptyRing {
     this.text(at + L.COMMUNICATOR.name, name, L.COMMUNICATOR.nameBytes);
     this.u32(L.HEADER.commCount, this.#comms + 1);
     return this.#comms++;
+  }
+
+  /** Over which a member sends to another one, or receives. */
+  connection(one: ConnectionToWrite): void {
+    const at = this.offsets.connections + this.#connections * L.CONNECTION_BYTES;
+    this.view.setUint16(at + L.CONNECTION.comm, one.comm, true);
+    this.bytes[at + L.CONNECTION.channel] = one.channel ?? 0;
+    this.bytes[at + L.CONNECTION.isSend] = one.isSend ? 1 : 0;
+    this.i32(at + L.CONNECTION.peer, one.peer);
+    this.u64(at + L.CONNECTION.begun, one.begun);
+    this.u64(at + L.CONNECTION.finished, one.finished);
+    this.u64(at + L.CONNECTION.bytes, one.bytes ?? 0);
+    for (const [i, state] of (one.states ?? []).entries())
+      this.bytes[at + L.CONNECTION.states + ((one.finished + i) % L.CONNECTION.stateCount)] = state;
+    this.time(at + L.CONNECTION.changedNs, one.changedNs ?? 0);
+    this.u32(L.HEADER.connectionCount, ++this.#connections);
   }
 
   /** Index of a name, added where it is new. */

@@ -3,10 +3,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Simulation } from "../../simulate/cluster/times.ts";
 import { LiveRing } from "./live-ring.ts";
+import type { PlayedJob } from "./played-job.ts";
 import type { RankGroup } from "./rank-groups.ts";
 import { CALL_NAMES, PRODUCT_NAMES, RankTape } from "./rank-tape.ts";
+import { nextOf, sentOf } from "./sent-on-wire.ts";
 import type { StageOperators } from "./stage-operators.ts";
 
 /** Iterations that a native ring holds at least. */
@@ -15,7 +16,7 @@ const PYTHON_RECORDS = 4096;
 const MOST_RECORDS = 65_536;
 
 export interface LiveRankOptions {
-  readonly simulation: Simulation;
+  readonly played: PlayedJob;
   readonly rank: number;
   readonly layout: StageOperators;
   readonly groups: readonly RankGroup[];
@@ -37,7 +38,8 @@ export interface LiveRank {
 }
 
 export async function startRank(options: LiveRankOptions): Promise<LiveRank> {
-  const { simulation, rank, layout, groups, job, run, runNumber, folder, clocks } = options;
+  const { played, rank, layout, groups, job, run, runNumber, folder, clocks } = options;
+  const { simulation } = played;
   const { spec, topology, lanes } = simulation;
   const host = topology.machineName(topology.machineOf(rank));
   const process = await RankProcess.start({
@@ -66,11 +68,12 @@ export async function startRank(options: LiveRankOptions): Promise<LiveRank> {
       communicators:
         writer === "python"
           ? []
-          : groups.map(({ index, groupRank, size, desc }) => ({
-              id: (BigInt(runNumber) << 32n) | BigInt(index + 1),
-              rank: groupRank,
-              size,
-              name: desc,
+          : groups.map((group) => ({
+              id: (BigInt(runNumber) << 32n) | BigInt(group.index + 1),
+              rank: group.groupRank,
+              size: group.size,
+              name: group.desc,
+              next: nextOf(simulation, group, rank),
             })),
     });
     rings.push(ring);
@@ -82,7 +85,18 @@ export async function startRank(options: LiveRankOptions): Promise<LiveRank> {
     const native = open("native", Math.min(MOST_RECORDS, wanted));
     const python = open("python", PYTHON_RECORDS);
     const commOf = new Map(groups.map(({ role }, comm) => [role, comm]));
-    const tape = new RankTape({ rank, lanes: lanes.lanes, layout, commOf, native, python });
+    const tape = new RankTape({
+      rank,
+      lanes: lanes.lanes,
+      layout,
+      commOf,
+      sentMsOf(iteration) {
+        const sentNs = sentOf(played, layout, groups, rank, iteration);
+        return (place) => (sentNs(place) * played.scale) / 1e6;
+      },
+      native,
+      python,
+    });
     return { rank, process, tape, rings, isStruck: false };
   } catch (error) {
     for (const ring of rings) ring.close();

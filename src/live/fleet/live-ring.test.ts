@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, expect, test } from "vitest";
-import { KIND } from "../../ingest/probe-ring/layout.ts";
+import { KIND, wireCode, wireMs } from "../../ingest/probe-ring/layout.ts";
 import { readRing } from "../../ingest/probe-ring/read-ring.ts";
 import { RingFollower } from "../agent/rings/follow-ring.ts";
 import { inspectRing } from "../agent/rings/ring-file.ts";
@@ -33,7 +33,7 @@ function ring(): LiveRing {
     records: SLOTS,
     monotonicNs: BigInt(BASE),
     madeAtNs: 1_794_700_800_000_000_000n,
-    communicators: [{ id: 9n, rank: 3, size: 8, name: "WORLD" }],
+    communicators: [{ id: 9n, rank: 3, size: 8, name: "WORLD", next: null }],
   });
   rings.push(one);
   return one;
@@ -52,8 +52,16 @@ function operator(n: number, endedNs = 0) {
     issuedNs: BASE + n * 1000,
     startedNs: BASE + n * 1000 + 10,
     endedNs,
+    sentMs: 0,
   };
 }
+
+test("a code says for how long sends were on the wire, to a part in four thousand", () => {
+  for (const ms of [0.001, 0.5, 4.095, 4.1, 77.7, 5000, 120_000])
+    expect(Math.abs(wireMs(wireCode(ms)) / ms - 1)).toBeLessThan(1 / 4000);
+  expect(wireMs(wireCode(0))).toBeNaN();
+  expect(wireMs(wireCode(1e9))).toBe(wireMs(0xffff));
+});
 
 test("a follower that polls meanwhile meets every record once, whole and in its newest state", () => {
   const writer = ring();

@@ -8,13 +8,18 @@ import {
   COMMUNICATOR,
   COMMUNICATOR_BYTES,
   HEADER,
+  KIND,
   RECORD,
   RECORD_BYTES,
   TEXT_BYTES,
+  WIRE,
+  wireCode,
 } from "../../ingest/probe-ring/layout.ts";
 import { EmptyRing, type RingAbout } from "./empty-ring.ts";
 
 const TWO_32 = 2 ** 32;
+/** NCCL's number of it. */
+const RING_ALGORITHM = 1;
 
 export interface LiveRingOptions extends RingAbout {
   readonly path: string;
@@ -28,6 +33,8 @@ export interface LiveRingOptions extends RingAbout {
     readonly rank: number;
     readonly size: number;
     readonly name: string;
+    /** To whose place in it this one sends over the network; null: to none alone. */
+    readonly next: number | null;
   }[];
 }
 
@@ -44,6 +51,8 @@ export interface LiveRecord {
   readonly issuedNs: number;
   readonly startedNs: number;
   readonly endedNs: number;
+  /** For how long its sends are on the wire; 0 where it has none. */
+  readonly sentMs: number;
 }
 
 export class LiveRing {
@@ -78,7 +87,18 @@ export class LiveRing {
     this.#commsOffset = this.#view.getUint32(HEADER.commsOffset, true);
     this.#put64(HEADER.processStartTicks, startTicks);
     this.#view.setInt32(HEADER.localRank, gpu, true);
-    for (const { id, rank, size, name } of communicators) this.#writer.comm(id, rank, size, name);
+    for (const { id, rank, size, name, next } of communicators) {
+      const comm = this.#writer.comm(id, rank, size, name);
+      if (next !== null)
+        this.#writer.connection({
+          comm,
+          isSend: true,
+          peer: next,
+          begun: 0,
+          finished: 0,
+          bytes: 1,
+        });
+    }
     for (const name of options.names ?? []) this.#writer.name(name);
     this.#put64(HEADER.heartbeatNs, this.#madeNs);
     // Whole or not at all: whoever looks for rings meanwhile must not find half a header.
@@ -116,6 +136,8 @@ export class LiveRing {
     this.#put64(at + RECORD.issuedNs, record.issuedNs);
     this.#put64(at + RECORD.startedNs, record.startedNs);
     this.#put64(at + RECORD.endedNs, record.endedNs);
+    if (record.kind === KIND.collective) this.#bytes[at + RECORD.d] = RING_ALGORITHM;
+    view.setUint16(at + WIRE, wireCode(record.sentMs), true);
     this.#touch(ticket);
     return ticket;
   }

@@ -91,7 +91,7 @@ export class LiveRun {
         const layout = layouts[Math.floor(rank / lanes.lanes)]!;
         ranks.push(
           await startRank({
-            simulation,
+            played,
             rank,
             layout,
             groups: rankGroups(simulation, groups, layout, rank),

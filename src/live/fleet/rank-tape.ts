@@ -14,6 +14,8 @@ export interface RankTapeOptions {
   readonly layout: StageOperators;
   /** Communicator of a role in the native ring. */
   readonly commOf: ReadonlyMap<number, number>;
+  /** For how long its sends of an iteration are on the wire, by place in its program: real milliseconds. */
+  sentMsOf(this: void, iteration: number): (place: number) => number;
   readonly native: LiveRing;
   readonly python: LiveRing;
 }
@@ -32,6 +34,7 @@ const NO_RECORD = {
   b: 0,
   c: 0,
   endedNs: 0,
+  sentMs: 0,
 };
 
 export class RankTape {
@@ -42,6 +45,9 @@ export class RankTape {
   readonly #lanes: number;
   readonly #lane: number;
   readonly #commOf: ReadonlyMap<number, number>;
+  readonly #sentMsOf: RankTapeOptions["sentMsOf"];
+  /** Of the iteration that goes on. */
+  #sentMs: (place: number) => number = () => 0;
   /** By role: calls so far. */
   readonly #collectives = new Float64Array(16);
   readonly #transfers = new Float64Array(16);
@@ -54,7 +60,7 @@ export class RankTape {
   #iterationTicket = -1;
   #isStuck = false;
 
-  constructor({ rank, lanes, layout, commOf, native, python }: RankTapeOptions) {
+  constructor({ rank, lanes, layout, commOf, sentMsOf, native, python }: RankTapeOptions) {
     this.rank = rank;
     this.native = native;
     this.python = python;
@@ -62,6 +68,7 @@ export class RankTape {
     this.#lanes = lanes;
     this.#lane = rank % lanes;
     this.#commOf = commOf;
+    this.#sentMsOf = sentMsOf;
   }
 
   /** The iteration that it is in. */
@@ -149,6 +156,7 @@ export class RankTape {
   }
 
   #beginIteration({ iteration, beginNs }: Flight): void {
+    this.#sentMs = this.#sentMsOf(iteration);
     this.#iterationTicket = this.python.append({
       ...NO_RECORD,
       kind: KIND.iteration,
@@ -175,6 +183,7 @@ export class RankTape {
       // Stages are ranks of a pipeline's group.
       c: Math.max(0, peerStage[place]!),
       issuedNs,
+      sentMs: this.#sentMs(place),
     };
     this.#append(record, startNs, endNs, nowNs);
     this.native.issued(group, isCollective);

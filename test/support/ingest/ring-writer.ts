@@ -24,22 +24,8 @@ export interface RecordToWrite {
   readonly endedNs?: number;
 }
 
-interface ConnectionToWrite {
-  readonly comm: number;
-  readonly channel?: number;
-  readonly isSend: boolean;
-  readonly peer: number;
-  readonly begun: number;
-  readonly finished: number;
-  readonly bytes?: number;
-  /** Of the steps from `finished` on. */
-  readonly states?: readonly number[];
-  readonly changedNs?: number;
-}
-
 export class RingWriter extends EmptyRing {
   #tickets = 0;
-  #connections = 0;
 
   /** The pair of clocks, as it is refreshed; `steppedNs` where the time of day was set meanwhile. */
   anchor(atNs: number, steppedNs = 0n): void {
@@ -50,21 +36,6 @@ export class RingWriter extends EmptyRing {
 
   heartbeat(atNs: number): void {
     this.time(L.HEADER.heartbeatNs, atNs);
-  }
-
-  connection(one: ConnectionToWrite): void {
-    const at = this.offsets.connections + this.#connections * L.CONNECTION_BYTES;
-    this.view.setUint16(at + L.CONNECTION.comm, one.comm, true);
-    this.bytes[at + L.CONNECTION.channel] = one.channel ?? 0;
-    this.bytes[at + L.CONNECTION.isSend] = one.isSend ? 1 : 0;
-    this.i32(at + L.CONNECTION.peer, one.peer);
-    this.u64(at + L.CONNECTION.begun, one.begun);
-    this.u64(at + L.CONNECTION.finished, one.finished);
-    this.u64(at + L.CONNECTION.bytes, one.bytes ?? 0);
-    for (const [i, state] of (one.states ?? []).entries())
-      this.bytes[at + L.CONNECTION.states + ((one.finished + i) % L.CONNECTION.stateCount)] = state;
-    this.time(at + L.CONNECTION.changedNs, one.changedNs ?? 0);
-    this.u32(L.HEADER.connectionCount, ++this.#connections);
   }
 
   /** The record's ticket. */

@@ -7,7 +7,7 @@ type Candidates = readonly Candidate[];
 
 /** Whom it is about: of several communicators who is in all of them, else the members of the slowest. */
 export function placesOf({ kind, items }: Hypothesis, kinds: readonly Kind[]): readonly number[] {
-  if (kind !== COMMUNICATORS) return items;
+  if (kind !== COMMUNICATORS) return items.toSorted((a, b) => a - b);
   const [first = [], ...others] = items.map((item) => kinds[kind]!.placesOf(item));
   const common = first.filter((place) => others.every((places) => places.includes(place)));
   return common.length > 0 ? common : first;
