@@ -3,9 +3,11 @@ import type { Block } from "./online-judge.ts";
 
 /** Without any operator's end for so long the job stands: no rank is slow, it hangs. */
 const STANDS_MS = 3000;
-/** Long blocks have long silences: so many times the usual one. */
+/** Long iterations have long silences: so many times the usual one, and the usual iteration. */
 const SILENT_FACTOR = 3;
 const REMEMBERED = 64;
+/** Silences that come back within so many blocks are no stand-stills: somebody is slow. */
+const COMES_BACK = 8;
 /** Of the ranks. */
 const FEWEST_HEARD = 1 / 2;
 
@@ -21,6 +23,8 @@ export class Admission {
   #pending: Block[] = [];
   #isStanding = false;
   readonly #silences: number[] = [];
+  readonly #lengths: number[] = [];
+  #sinceSilent = Infinity;
 
   take(block: Block): Admitted {
     if (!goesOn(block)) {
@@ -43,13 +47,22 @@ export class Admission {
     return { blocks, isStanding: false, stood: false };
   }
 
-  #isSilent({ silentMs }: Block): boolean {
-    const sorted = this.#silences.toSorted((a, b) => a - b);
-    const usual = sorted[sorted.length >> 1] ?? Infinity;
-    this.#silences.push(silentMs);
-    if (this.#silences.length > REMEMBERED) this.#silences.shift();
-    return silentMs > Math.max(STANDS_MS, SILENT_FACTOR * usual);
+  /** It stood still in this one, for once. */
+  #isSilent({ silentMs, lengthMs }: Block): boolean {
+    const usualMs = Math.max(usualOf(this.#silences, silentMs), usualOf(this.#lengths, lengthMs));
+    const isSilent = silentMs > Math.max(STANDS_MS, SILENT_FACTOR * usualMs);
+    const comesBack = this.#sinceSilent < COMES_BACK;
+    this.#sinceSilent = isSilent ? 0 : this.#sinceSilent + 1;
+    return isSilent && !comesBack;
   }
+}
+
+/** The median of those before, which it joins; Infinity of the first. */
+function usualOf(last: number[], value: number): number {
+  const sorted = last.toSorted((a, b) => a - b);
+  last.push(value);
+  if (last.length > REMEMBERED) last.shift();
+  return sorted[sorted.length >> 1] ?? Infinity;
 }
 
 function goesOn({ ended, issued }: Block): boolean {

@@ -15,6 +15,10 @@ import type { Window } from "./windows.ts";
 const SLOWER_MS = 8 * 3.6e6;
 const FEWEST_MS = 3000;
 const FEWEST_ITERATIONS = 6;
+/** Who has not been found after so many slow blocks does not keep it from being told that iterations take longer. */
+const PATIENCE_BLOCKS = 16;
+/** Of the growth in the last blocks, how much the whole of a window must show: else it began later. */
+const STEADY = 0.75;
 /** Logarithms of the iterations' length: what that does from one minute to the next, and what makes a job slow. */
 export const USUAL_PACE_CHANCE = 0.05;
 const EFFECT = effectOf(0.1, 0.5);
@@ -58,21 +62,22 @@ export class CommonPace {
     beside: Posterior,
     paceOf: (w: number) => number,
   ): Candidate | null {
-    let [total, most, gain] = [0, -Infinity, 0];
+    let [total, lasting, most, gain] = [0, 0, -Infinity, 0];
     let since = -1;
     for (const [w, { window, growth, scale }] of growths.entries()) {
       const { from, blocks, spanMs, iterations } = window;
       if (blocks * from.block.lengthMs < FEWEST_MS || iterations < FEWEST_ITERATIONS) continue;
-      if (!(growth > EFFECT.least)) continue;
+      if (!(growth > Math.max(EFFECT.least, STEADY * growths[0]!.growth))) continue;
       const odds = logShiftOdds(growth, scale, this.#past.tails, EFFECT);
       const log = Math.log(Math.min(0.5, spanMs / SLOWER_MS)) + TEMPER * odds;
       total += Math.exp(log);
+      if (blocks >= PATIENCE_BLOCKS) lasting += Math.exp(log);
       gain = Math.max(gain, TEMPER * (odds - paceOf(w)));
       if (log > most) [most, since] = [log, from.number];
     }
     if (since < 0) return null;
     const others = (1 / beside.nothing - 1) * Math.exp(gain);
-    const probability = total / (1 + total + others);
+    const probability = Math.max(total / (1 + total + others), lasting / (1 + lasting));
     return {
       type: "all",
       shape: "lasting",

@@ -2,7 +2,7 @@
 import type { LiveCulprit, LiveJudgement } from "../../../model/live-judgement.ts";
 import { type Culprit, endOf, toldOf } from "./culprit.ts";
 import type { Evidence } from "./evidence.ts";
-import { addLasting, Hypotheses, type Hypothesis, type Known } from "./hypotheses.ts";
+import { addRanks, addWires, Hypotheses, type Hypothesis, type Known } from "./hypotheses.ts";
 import type { KeptBlock } from "./kept-block.ts";
 import { COMMUNICATORS, type Kind, LEADS, SENDERS } from "./kinds.ts";
 import { iterationMsOf, meansOf } from "./means.ts";
@@ -98,9 +98,9 @@ export class Culprits {
       if (shape !== "lasting" || isOne) continue;
       const found = new Hypotheses();
       const known = this.known(kind, culprit);
-      addLasting(found, evidence[kind]!, known, last, (blocks) =>
-        this.#spikes.logHiccups(blocks, known),
-      );
+      if (kind === LEADS)
+        addRanks(found, evidence[kind]!, known, (n) => this.#spikes.logHiccups(n, known));
+      else addWires(found, evidence[kind]!, known, last);
       const { candidates } = found.posterior();
       const own = candidates.find((one) => one.items[0] === items[0]);
       if (own && own.probability > NAMED_FROM) culprit.probability = own.probability;

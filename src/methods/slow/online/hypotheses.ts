@@ -2,6 +2,7 @@
  * What may have begun, and how probable each is after a block: nothing; a rank is slow since some block, or now and then; two are; a
  * machine; a wire. Priors are rates: so many faults an hour.
  */
+import { getOrInsert } from "../../../base/group-by.ts";
 import type { Evidence } from "./evidence.ts";
 import type { KeptBlock } from "./kept-block.ts";
 import { LEADS } from "./kinds.ts";
@@ -19,6 +20,8 @@ export const TEMPER = 1.5;
 const TRIED = 3;
 /** A growth more than so large a part of another's may have its reason. */
 const SAME_REASON = 0.5;
+/** Hiccups must explain all blocks since the longest window that is about as likely as the likeliest. */
+const NEARLY = 3;
 const MOST_LOG = 200;
 
 export interface Hypothesis {
@@ -102,35 +105,53 @@ export interface Known {
   floorOf(this: void, item: number): number;
 }
 
-/** What of a kind is slow since some block: ranks alone or two together, wires for one reason. */
-export function addLasting(
+/** Wires that are slow since some block, for one reason. */
+export function addWires(to: Hypotheses, evidence: Evidence, known: Known, last: KeptBlock): void {
+  for (const w of evidence.windows.keys()) addWiresSince(to, evidence, w, known, last);
+}
+
+/** Ranks that are slow since some block, alone or two together. */
+export function addRanks(
   to: Hypotheses,
   evidence: Evidence,
   known: Known,
-  last: KeptBlock,
   logHiccups: (blocks: number) => number,
 ): void {
-  for (const [w, { blocks }] of evidence.windows.entries())
-    if (evidence.kind.type === "wire") addWires(to, evidence, w, known, last);
-    else addRanks(to, evidence, w, known, logHiccups(blocks));
+  /** By rank: its hypotheses, of the shortest window first. */
+  const alone = new Map<number, Since[]>();
+  for (const [w, { blocks, spanMs }] of evidence.windows.entries()) {
+    const open = openItems(evidence, w, known);
+    for (const item of open) {
+      const one = lasting(evidence, w, known, [item], evidence.apart(w, item, known.named));
+      to.add(one);
+      if (one.log > -Infinity)
+        getOrInsert(alone, item, () => []).push({ blocks, log: one.log, rate: logRate(spanMs) });
+    }
+    addPairs(to, evidence, w, known, open);
+  }
+  for (const all of alone.values()) {
+    const best = all.reduce((a, b) => (b.log > a.log ? b : a));
+    const longest = all.findLast(({ log }) => log > best.log - NEARLY)!;
+    to.addHarmless(best.log - best.rate + logHiccups(longest.blocks));
+  }
 }
 
-function addRanks(
+/** Slow since the beginning of a window of so many blocks: how likely that is, its rate included. */
+interface Since {
+  readonly blocks: number;
+  readonly log: number;
+  readonly rate: number;
+}
+
+function addPairs(
   to: Hypotheses,
   evidence: Evidence,
   w: number,
   known: Known,
-  logHiccups: number,
+  open: readonly number[],
 ): void {
   const { named } = known;
   const shifts = evidence.shifts[w]!;
-  const open = openItems(evidence, w, known);
-  const rate = logRate(evidence.windows[w]!.spanMs);
-  for (const item of open) {
-    const hypothesis = lasting(evidence, w, known, [item], evidence.apart(w, item, named));
-    to.add(hypothesis);
-    to.addHarmless(hypothesis.log - rate + logHiccups);
-  }
   if (shifts.length < 4) return;
   const top: number[] = [];
   for (const item of open) keepLargest(top, item, shifts);
@@ -150,7 +171,7 @@ function addRanks(
  * A NIC has two ends, a link between machines is everybody's of both: wires that grew by more than half as much as the one that grew
  * most have its reason, unless those are most of all.
  */
-function addWires(
+function addWiresSince(
   to: Hypotheses,
   evidence: Evidence,
   w: number,

@@ -8,14 +8,21 @@ import { Admission } from "./admission.ts";
 import { CommonPace, type PaceGrowth } from "./common-pace.ts";
 import { Culprits, type Ended, NAMED_FROM } from "./culprits.ts";
 import { Evidence } from "./evidence.ts";
-import { addLasting, addSpikes, type Candidate, Hypotheses, type Posterior } from "./hypotheses.ts";
+import {
+  addRanks,
+  addSpikes,
+  addWires,
+  type Candidate,
+  Hypotheses,
+  type Posterior,
+} from "./hypotheses.ts";
 import type { KeptBlock } from "./kept-block.ts";
 import { type Kind, kindsOf, LEADS } from "./kinds.ts";
 import { addMachines, machinesOf } from "./machines.ts";
 import { PastShifts, TAIL_BLOCKS } from "./past-shifts.ts";
 import { RecentBlocks } from "./recent-blocks.ts";
 import { Spikes } from "./spikes.ts";
-import { together } from "./together.ts";
+import { ofOneMachine, ofOneWire } from "./together.ts";
 import type { Window } from "./windows.ts";
 
 /** Blocks that may be a fault's with this probability are not learnt from. */
@@ -116,12 +123,12 @@ export class OnlineJudge {
     const posterior = this.#posterior(evidence, last);
     const pace = (w: number): number => evidence[LEADS]!.pace(w);
     const all = culprits.isNobody ? this.#commonPace.weigh(growths, posterior, pace) : null;
-    const { candidates } = posterior;
     if (!culprits.isLasting) this.#learn(evidence, growths, posterior, all);
+    const candidates = ofOneWire(posterior.candidates, this.#kinds);
     const named = candidates.filter(({ probability }) => probability >= NAMED_FROM);
     const sure = named.length > 0 || !all || all.probability < NAMED_FROM ? named : [all];
     const revised: Ended[] = [];
-    for (const one of together(sure, culprits.hypotheses, this.#machines, this.#kinds)) {
+    for (const one of ofOneMachine(sure, culprits.hypotheses, this.#machines)) {
       culprits.name(one, one.probability);
       revised.push(...culprits.revise(one, evidence, this.#untilMs));
     }
@@ -134,8 +141,9 @@ export class OnlineJudge {
     const found = new Hypotheses();
     const culprits = this.#culprits;
     const known = culprits.known(LEADS);
-    const logHiccups = (blocks: number): number => this.#spikes.logHiccups(blocks, known);
-    for (const one of evidence) addLasting(found, one, culprits.known(one.index), last, logHiccups);
+    addRanks(found, evidence[LEADS]!, known, (blocks) => this.#spikes.logHiccups(blocks, known));
+    for (const one of evidence)
+      if (one.index !== LEADS) addWires(found, one, culprits.known(one.index), last);
     addMachines(found, evidence[LEADS]!, this.#machines, known);
     // Beside a slow rank others lead now and then, too.
     if (this.#spikes.isNew && !culprits.isLasting)

@@ -141,9 +141,9 @@ export class RecentBlocks {
   }
 }
 
-/** Operators issued a millisecond, of a rank on average. */
-function paceOf({ issued, lengthMs }: Block): number {
+/** Operators that ended a millisecond, of a rank on average: CPUs issue an iteration's at once, ahead of their GPUs. */
+function paceOf({ ended, lengthMs }: Block): number {
   let [sum, heard] = [0, 0];
-  for (const many of issued) if (!Number.isNaN(many)) [sum, heard] = [sum + many, heard + 1];
+  for (const many of ended) if (!Number.isNaN(many)) [sum, heard] = [sum + many, heard + 1];
   return sum / Math.max(1, heard) / lengthMs;
 }

@@ -14,16 +14,7 @@ export function placesOf({ kind, items }: Hypothesis, kinds: readonly Kind[]): r
 }
 
 /** `known`: what was named before. */
-export function together(
-  sure: Candidates,
-  known: readonly Hypothesis[],
-  machines: readonly (readonly number[])[],
-  kinds: readonly Kind[],
-): Candidates {
-  return ofSlowSenders(ofOneMachine(sure, known, machines), kinds);
-}
-
-function ofOneMachine(
+export function ofOneMachine(
   sure: Candidates,
   known: readonly Hypothesis[],
   machines: readonly (readonly number[])[],
@@ -40,13 +31,16 @@ function ofOneMachine(
   return [whole, ...sure.filter((one) => !isIn(one))];
 }
 
-/** What takes longer because somebody sends slowly has that reason. */
-function ofSlowSenders(sure: Candidates, kinds: readonly Kind[]): Candidates {
-  const senders = sure.flatMap(({ kind, items }) => (kind === SENDERS ? items : []));
+/** Who sends slowly, and what takes longer because of it, are one thing. */
+export function ofOneWire(candidates: Candidates, kinds: readonly Kind[]): Candidates {
+  const sender = candidates.find(({ kind, log }) => kind === SENDERS && log > 0);
   const isEffect = (one: Hypothesis): boolean =>
     one.kind === COMMUNICATORS &&
     one.items.some((group) =>
-      kinds[COMMUNICATORS]!.placesOf(group).some((p) => senders.includes(p)),
+      kinds[COMMUNICATORS]!.placesOf(group).some((place) => sender?.items.includes(place)),
     );
-  return sure.filter((one) => !isEffect(one));
+  const effect = candidates.find(isEffect);
+  if (sender === undefined || effect === undefined) return candidates;
+  const both = { ...sender, probability: sender.probability + effect.probability };
+  return [both, ...candidates.filter((one) => one !== sender && one !== effect)];
 }
