@@ -226,7 +226,7 @@ function ownTimeOf({ suspects, findings }: Verdict): number {
   const blamed = new Set(suspects.flatMap(({ ranks }) => ranks));
   const own = findings
     .filter(({ id }) => evidence.has(id))
-    .flatMap((finding) => factOf(finding, "slow-rank")?.judged?.compared.ranks ?? [])
+    .flatMap((finding) => factOf(finding, "slow-rank")?.judged.compared.ranks ?? [])
     .map(({ rank, ownMs: [before] }) => (blamed.has(rank) ? before : null));
   return own.find((ms) => ms !== null && ms > 0) ?? NaN;
 }

@@ -354,7 +354,7 @@ function stackWords(finding: Finding, { ranks }: Suspect, does: string): string 
 }
 
 function figureWords(finding: Finding, { cause, ranks }: Suspect, does: string): string | null {
-  const { ranks: compared = [] } = factOf(finding, "slow-rank")?.judged?.compared ?? {};
+  const { ranks: compared = [] } = factOf(finding, "slow-rank")?.judged.compared ?? {};
   const [before, now] = compared.find(({ rank }) => ranks.includes(rank))?.ownMs ?? [null, 0];
   if (before !== null && now > before)
     return `${does}: ${durationWords(now)} of its own per iteration, ${durationWords(before)} before`;

@@ -21,7 +21,7 @@ export function calibrated(probability: number, knots: Knots = KNOTS): number {
 /** How sure the judge of slowness (methods/slow) is: of whom a finding names, or that nobody is slow; null: it is not the judge's. */
 export function judgedConfidence(finding: Pick<Finding, "data">): number | null {
   const slow = factOf(finding, "slow-rank", "slow-device")?.judged;
-  const probability = slow?.probability ?? factOf(finding, "even-ranks")?.probability;
+  const probability = (slow ?? factOf(finding, "even-ranks"))?.probability;
   return probability === undefined ? null : calibrated(probability, JUDGED_KNOTS);
 }
 

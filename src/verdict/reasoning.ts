@@ -74,7 +74,7 @@ function conflictsOf(job: Job, findings: readonly Finding[], rivals: readonly Ri
 function judgedRivals(findings: readonly Finding[], lead: Hypothesis | undefined): Conflict[] {
   if (!lead?.isJudged) return [];
   const finding = findings.find(({ id }) => id === lead.evidence[0])!;
-  const rivals = factOf(finding, "slow-rank", "slow-device")?.judged?.rivals ?? [];
+  const rivals = factOf(finding, "slow-rank", "slow-device")?.judged.rivals ?? [];
   return rivals
     .filter(({ what, ranks }) => ranks.length > 0 || what === "unseen")
     .map(({ what, ranks, probability }) => ({
