@@ -489,6 +489,14 @@ export function factOf<Kind extends FactKind>(
   return (kinds as readonly FactKind[]).includes(data.fact) ? (data as FactOf<Kind>) : null;
 }
 
+/** The facts of these kinds that findings state, in their order. */
+export function factsOf<Kind extends FactKind>(
+  findings: readonly { readonly data: Fact }[],
+  ...kinds: readonly Kind[]
+): FactOf<Kind>[] {
+  return findings.flatMap((finding) => factOf(finding, ...kinds) ?? []);
+}
+
 /** That somebody dates a slow-down: the job's iterations, a rank or a device. */
 export function slowTimesOf(finding: {
   readonly data: Fact;

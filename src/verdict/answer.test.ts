@@ -231,7 +231,7 @@ it("of many machines names three and counts the rest", async () => {
     machine,
     name: machine,
   }));
-  const { who } = answerOf(job, verdict.kind, machines, [], [], null)!;
+  const { who } = answerOf({ job, kind: verdict.kind, findings: [] }, machines, [], null)!;
   expect(who).toMatch(/n1 and .*n2 and .*n3 and 2 more$/);
 });
 

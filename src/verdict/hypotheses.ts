@@ -5,7 +5,7 @@
  * that the wait graph shows waiting is worth little, whatever accuses them: a stack outside communication, or an error
  * printed in the aftermath. Whom the judge of slowness names has its posterior as weight, whoever else names them.
  */
-import { slowDownOf } from "./slow-down.ts";
+import { slowDownOf } from "./case.ts";
 import { factOf } from "../model/facts.ts";
 import type { Cause } from "../model/cause.ts";
 import type { Accusation, Finding, SuspectType } from "../model/finding.ts";

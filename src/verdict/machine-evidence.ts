@@ -3,9 +3,6 @@
  * metrics are unlike its peers' is one trouble seen twice, not two.
  */
 import type { Cause } from "../model/cause.ts";
-import { factOf } from "../model/facts.ts";
-import type { Finding, VerdictKind } from "../model/finding.ts";
-import type { Suspect } from "../model/verdict.ts";
 import type { Hypothesis } from "./hypotheses.ts";
 import { decidedBy } from "./possible-causes.ts";
 import { probabilityOf } from "./reliability.ts";
@@ -76,21 +73,4 @@ function supported(on: Hypothesis, by: Hypothesis): Hypothesis {
     evidence: [...on.evidence, ...by.evidence],
     methods: [...on.methods, ...by.methods],
   };
-}
-
-/** What the machine did to the job, where something else tells. */
-export function kindOfMachineFault(withoutIt: VerdictKind): VerdictKind {
-  return withoutIt === "hang" || withoutIt === "fail-slow" ? withoutIt : "faulty-machine";
-}
-
-export function machineTimes(
-  findings: readonly Finding[],
-  suspects: readonly Suspect[],
-): { from: string | null; to: string | null } {
-  const ids = new Set(suspects[0]?.evidence);
-  const seen = findings
-    .filter(({ id }) => ids.has(id))
-    .map((finding) => factOf(finding, "odd-machine"))
-    .find((fact) => fact !== null);
-  return { from: seen?.since ?? null, to: seen?.until ?? null };
 }

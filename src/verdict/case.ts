@@ -1,0 +1,41 @@
+/** What a verdict is about, handed to all that weigh or word it; and what its findings say first. */
+import { slowTimesOf } from "../model/facts.ts";
+import type { Finding, VerdictKind } from "../model/finding.ts";
+import type { Job } from "../model/job.ts";
+import type { Suspect } from "../model/verdict.ts";
+
+export interface Case {
+  readonly job: Job;
+  readonly kind: VerdictKind;
+  readonly findings: readonly Finding[];
+}
+
+/** The findings that accuse somebody, in the order of all. */
+export function evidenceOf(
+  { findings }: Pick<Case, "findings">,
+  suspect: Pick<Suspect, "evidence"> | undefined,
+): readonly Finding[] {
+  return findings.filter(({ id }) => suspect?.evidence.includes(id));
+}
+
+/** Of the first finding that has it. */
+export function firstOf<T>(
+  findings: readonly Finding[],
+  pick: (finding: Finding) => T | null | undefined,
+): T | null {
+  for (const finding of findings) {
+    const found = pick(finding);
+    if (found !== null && found !== undefined) return found;
+  }
+  return null;
+}
+
+/** Below this the tracker is not sure enough of a change to base a verdict on it. */
+const LEAST_OF_SLOWDOWN = 0.6;
+
+/** The slow-down that the verdict is about: the first that the tracker hands over wastes most. */
+export function slowDownOf(findings: readonly Finding[]): Finding | null {
+  return (
+    findings.find((finding) => finding.weight >= LEAST_OF_SLOWDOWN && slowTimesOf(finding)) ?? null
+  );
+}
