@@ -1,5 +1,5 @@
 /** What a verdict is about, handed to all that weigh or word it; and what its findings say first. */
-import { slowTimesOf } from "../model/facts.ts";
+import { factOf, slowTimesOf } from "../model/facts.ts";
 import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
 import type { Suspect } from "../model/verdict.ts";
@@ -28,6 +28,16 @@ export function firstOf<T>(
     if (found !== null && found !== undefined) return found;
   }
   return null;
+}
+
+/** Nothing is surer than this. */
+export const SUREST = 0.99;
+
+/** How sure the judge of slowness (methods/slow) is of whom a finding names, or that nobody is slow; null: it is not the judge's. */
+export function judgedConfidence(finding: Pick<Finding, "data">): number | null {
+  const slow = factOf(finding, "slow-rank", "slow-device")?.judged;
+  const said = slow ?? factOf(finding, "even-ranks");
+  return said ? Math.min(SUREST, said.probability) : null;
 }
 
 /** Below this the tracker is not sure enough of a change to base a verdict on it. */

@@ -10,9 +10,8 @@ import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
 import { isLogsAlone } from "../model/logs-alone.ts";
 import { staleness } from "../model/staleness.ts";
-import { calibrated, earned, judgedConfidence } from "./calibration.ts";
-import { NOBODY } from "./calibration-table.ts";
-import { type Case, evidenceOf, firstOf, slowDownOf } from "./case.ts";
+import { calibrated, earned, NOBODY } from "./calibration.ts";
+import { type Case, evidenceOf, firstOf, judgedConfidence, slowDownOf, SUREST } from "./case.ts";
 import type { Hypothesis } from "./hypotheses.ts";
 import { isLoud, isStop, type Posterior } from "./posterior.ts";
 import { machineOf } from "./who.ts";
@@ -29,7 +28,6 @@ const LOST_ENDS = 0.5;
 /** What may be a moment of a job that runs. */
 const NOT_SHOWN_TO_STAND = 0.8;
 const UNSEEN = 0.4;
-const MOST = 0.99;
 /** Of a job that seems healthy and whose ranks the judge could not compare: a slow one may hide. */
 const NOT_COMPARED = 0.85;
 
@@ -46,7 +44,7 @@ export function confidenceOf(
     const isContradicted = posterior.rivals.some(
       (rival) => isLoud(rival) && !isStop(rival.hypothesis),
     );
-    const most = isContradicted ? CONTRADICTED : MOST;
+    const most = isContradicted ? CONTRADICTED : SUREST;
     return thousandths(Math.min(most, first.weight));
   }
   const logConfidence = firstOf(evidenceOf(given, first), logConfidenceOf);
@@ -65,7 +63,7 @@ export function confidenceOf(
   const whole = (1 - UNSEEN * share) * (job.mixesRuns ? MIXED_RUNS : 1) * named * ends * shown;
   // The finding whose accusation weighs most comes first.
   const deciding = findings.find(({ id }) => id === first.evidence[0])!;
-  const stated = Math.min(MOST, calibrated(posterior.probability) * whole);
+  const stated = Math.min(SUREST, calibrated(posterior.probability) * whole);
   return thousandths(stated * earned(kind, deciding.method));
 }
 
