@@ -10,7 +10,7 @@ import { pastWords } from "../model/past-verdict.ts";
 import type { Suspect } from "../model/verdict.ts";
 import { adviceFor, type OneOrMany } from "./advice.ts";
 import { type Case, evidenceOf, firstOf, slowDownOf } from "./case.ts";
-import { isGpu, whereWords, whoWords } from "./who.ts";
+import { BETWEEN, isGpu, whereWords, whoWords } from "./who.ts";
 
 const EFFECTS: Partial<Record<VerdictKind, string>> = {
   crash: "ended the job",
@@ -197,7 +197,7 @@ function doesWords(given: Case, suspect: Suspect, alike: readonly Suspect[] = [s
     const xid = cause === "gpu-hang" ? kernelXidOf(job, suspect.ranks[0]!) : null;
     return xid === null ? advice.device : `stopped working: ${xid}`;
   }
-  if (cause === "network-slow" && ["link", "nic", "switch"].includes(type))
+  if (cause === "network-slow" && BETWEEN.has(type))
     return alike.length > 1 ? "are slow" : "is slow";
   const ranks = alike.flatMap((one) => one.ranks);
   const own =

@@ -76,16 +76,4 @@ export const SLOW_ADVICE: Partial<Record<Cause, Advice>> = {
       ],
     ],
   },
-  "stage-imbalance": {
-    owner: "algorithm",
-    is: ["has more work than the other stages", "have more work than the other stages"],
-    actions: [
-      ["balance-stages", "move layers from this stage to others; the last one also has the loss"],
-    ],
-  },
-  "data-imbalance": {
-    owner: "algorithm",
-    is: ["gets sequences of unequal length", "get sequences of unequal length"],
-    actions: [["balance-data", "sort or pack sequences so that micro-batches take equal time"]],
-  },
 };
