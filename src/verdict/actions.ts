@@ -3,9 +3,9 @@ import { cutText, rankWords } from "../base/text.ts";
 import { factOf } from "../model/facts.ts";
 import type { Job } from "../model/job.ts";
 import type { Action, Suspect } from "../model/verdict.ts";
-import { adviceFor, DUMP_STACKS, type Step } from "./advice.ts";
+import { adviceFor, DUMP_STACKS, type Step, type Steps } from "./advice.ts";
 import { codeWords, isOfCode, measuredGpu, TRAINING_CODE } from "./answer.ts";
-import { type Case, evidenceOf, firstOf } from "./case.ts";
+import { type Case, evidenceOf, firstOf, isStop } from "./case.ts";
 import { commandFor } from "./command.ts";
 import { MACHINE_GONE } from "./machine-advice.ts";
 import { machineOf, machinesBetween } from "./who.ts";
@@ -21,35 +21,33 @@ export function actionsOf(given: Case, alike: readonly Suspect[]): Action[] {
   const isAlone = alike.length === 1;
   const target = isAlone && isOfCode(given, first) ? TRAINING_CODE : targetOf(job, alike);
   const isWholeMachine = first.type === "machine" && first.cause === "process-gone";
-  const isGone = isWholeMachine && (kind === "hang" || kind === "crash");
-  const known = isGone ? MACHINE_GONE : adviceFor(first.cause, kind).actions;
+  const known =
+    isWholeMachine && isStop(given) ? MACHINE_GONE : adviceFor(first.cause, kind).actions;
   // Code is corrected where it is written, not on the machine that ran it.
   const place = isAlone ? codePlace(given, first) : null;
-  return withStack(given, first, known).map(([what, why, command, title]) => ({
-    do: what,
-    ...(title === undefined ? {} : { title }),
-    target: what === "fix-code" && place !== null ? `${place} (${rankWords(first.ranks)})` : target,
-    why: filledIn(why, given, first),
-    ...(command === undefined ? {} : { command: commandFor(job, first, command, gpu) }),
-  }));
+  return Object.entries(withStack(given, first, known)).map(([what, step]) => {
+    const { why, command, title }: Step = typeof step === "string" ? { why: step } : step;
+    return {
+      do: what,
+      ...(title === undefined ? {} : { title }),
+      target:
+        what === "fix-code" && place !== null ? `${place} (${rankWords(first.ranks)})` : target,
+      why: filledIn(why, given, first),
+      ...(command === undefined ? {} : { command: commandFor(job, first, command, gpu) }),
+    };
+  });
 }
 
 /** A stack that is among the inputs is read, not asked for again. */
-function withStack(
-  { job, kind }: Case,
-  { ranks: [rank] }: Suspect,
-  steps: readonly Step[],
-): readonly Step[] {
+function withStack({ job, kind }: Case, { ranks: [rank] }: Suspect, steps: Steps): Steps {
   const stack = kind === "hang" && rank !== undefined ? job.stacks.get(rank) : undefined;
-  if (!stack || !steps.some(([what]) => what === DUMP_STACKS)) return steps;
+  const { [DUMP_STACKS]: asked, ...others } = steps;
+  if (!stack || asked === undefined) return steps;
   const main = stack.threads.find(({ isMain }) => isMain) ?? stack.threads[0];
   const [frame] = main?.frames ?? [];
   const at = frame ? `${frame.file}:${frame.line} in ${frame.func}` : stack.file;
-  const read: Step = [
-    "check-code",
-    `read its stack, which is among the inputs and stands at ${at}: if that is your code, it waits for something there`,
-  ];
-  return [read, ...steps.filter(([what]) => what !== DUMP_STACKS)];
+  const read = `read its stack, which is among the inputs and stands at ${at}: if that is your code, it waits for something there`;
+  return { "check-code": read, ...others };
 }
 
 function targetOf(job: Job, suspects: readonly Suspect[]): string {

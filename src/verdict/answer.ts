@@ -9,7 +9,7 @@ import { kernelXidOf } from "../model/kernel-xid.ts";
 import { pastWords } from "../model/past-verdict.ts";
 import type { Suspect } from "../model/verdict.ts";
 import { adviceFor, type OneOrMany } from "./advice.ts";
-import { type Case, evidenceOf, firstOf, slowDownOf } from "./case.ts";
+import { type Case, evidenceOf, firstOf, isStop, slowDownOf } from "./case.ts";
 import { BETWEEN, isGpu, whereWords, whoWords } from "./who.ts";
 
 const EFFECTS: Partial<Record<VerdictKind, string>> = {
@@ -204,7 +204,7 @@ function doesWords(given: Case, suspect: Suspect, alike: readonly Suspect[] = [s
     kind === "crash" ? advice.crashed : kind === "hang" ? seenProcess(given, suspect, ranks) : null;
   const is = own ?? advice.is;
   const isOneOfMany = type === "machine" && alike.length === 1 && ranks.length > 1;
-  if (isOneOfMany && cause === "process-gone" && (kind === "hang" || kind === "crash"))
+  if (isOneOfMany && cause === "process-gone" && isStop(given))
     return is === NO_TRACE
       ? "left no trace: its processes are gone, or its files are missing"
       : `is gone: its ${ranks.length} processes died without an error message`;

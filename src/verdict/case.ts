@@ -10,6 +10,16 @@ export interface Case {
   readonly findings: readonly Finding[];
 }
 
+/** Of what stopped the job. */
+export function isStop({ kind }: { readonly kind: VerdictKind }): boolean {
+  return kind === "hang" || kind === "crash";
+}
+
+/** Of what makes it slow: slower than before, or than a healthy run. */
+export function isSlow({ kind }: { readonly kind: VerdictKind }): boolean {
+  return kind === "fail-slow" || kind === "regression";
+}
+
 /** The findings that accuse somebody, in the order of all. */
 export function evidenceOf(
   { findings }: Pick<Case, "findings">,

@@ -11,9 +11,17 @@ import type { Job } from "../model/job.ts";
 import { isLogsAlone } from "../model/logs-alone.ts";
 import { staleness } from "../model/staleness.ts";
 import { calibrated, earned, NOBODY } from "./calibration.ts";
-import { type Case, evidenceOf, firstOf, judgedConfidence, slowDownOf, SUREST } from "./case.ts";
+import {
+  type Case,
+  evidenceOf,
+  firstOf,
+  isStop,
+  judgedConfidence,
+  slowDownOf,
+  SUREST,
+} from "./case.ts";
 import type { Hypothesis } from "./hypotheses.ts";
-import { isLoud, isStop, type Posterior } from "./posterior.ts";
+import { isLoud, type Posterior } from "./posterior.ts";
 import { machineOf } from "./who.ts";
 
 /** At 0.8 a verdict is acted upon: less where evidence of another kind names somebody else. */

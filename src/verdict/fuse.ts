@@ -10,7 +10,7 @@ import type { Action, Suspect, Verdict } from "../model/verdict.ts";
 import { actionsOf } from "./actions.ts";
 import { adviceFor } from "./advice.ts";
 import { answerOf } from "./answer.ts";
-import { type Case, slowDownOf } from "./case.ts";
+import { type Case, isSlow, slowDownOf } from "./case.ts";
 import { summarise } from "./summary.ts";
 import { hypotheses, type Hypothesis } from "./hypotheses.ts";
 import { confidenceOf, untracedRanks } from "./confidence.ts";
@@ -193,10 +193,6 @@ function asOne(list: readonly Hypothesis[]): Hypothesis {
   const ranks = [...new Set(list.flatMap((one) => one.ranks))].sort((a, b) => a - b);
   const evidence = [...new Set(list.flatMap((one) => one.evidence))];
   return { ...list[0]!, ranks, evidence };
-}
-
-function isSlow(one: Hypothesis | undefined): boolean {
-  return one?.kind === "fail-slow" || one?.kind === "regression";
 }
 
 /** A link that is found in a set of ranks which cannot communicate is what is wrong with all of them. */

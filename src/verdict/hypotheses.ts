@@ -11,7 +11,7 @@ import type { Cause } from "../model/cause.ts";
 import type { Accusation, Finding, SuspectType } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
-import { judgedConfidence, slowDownOf, SUREST } from "./case.ts";
+import { isSlow, judgedConfidence, slowDownOf, SUREST } from "./case.ts";
 import { joinMachines } from "./machine-evidence.ts";
 import { decidedBy, isOfSide, possibleCauses, type PossibleCause } from "./possible-causes.ts";
 import { priorOf, type Prior } from "./prior.ts";
@@ -255,8 +255,4 @@ function clearedBy(findings: readonly Finding[]): Clearing[] {
       clears: new Set(clears),
       isOfSlow: accuses.length > 0 && accuses.every(isSlow),
     }));
-}
-
-function isSlow({ kind }: Accusation): boolean {
-  return kind === "fail-slow" || kind === "regression";
 }

@@ -2,9 +2,8 @@
 import { factsOf } from "../model/facts.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Suspect } from "../model/verdict.ts";
-import type { Case } from "./case.ts";
+import { type Case, isStop } from "./case.ts";
 import type { Hypothesis } from "./hypotheses.ts";
-import { isStop } from "./posterior.ts";
 import { probabilityOf } from "./reliability.ts";
 
 /** Below this, an accusation is no reason to doubt that a rank only waits. */

@@ -3,12 +3,11 @@ import { factOf, factsOf, slowTimesOf } from "../model/facts.ts";
 import type { Finding } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
 import type { Suspect, Verdict } from "../model/verdict.ts";
-import { type Case, evidenceOf, firstOf, slowDownOf } from "./case.ts";
+import { type Case, evidenceOf, firstOf, isSlow, isStop, slowDownOf } from "./case.ts";
 
 export function whenDidItHappen(given: Case, suspects: readonly Suspect[]): Verdict["when"] {
   const { job, kind, findings } = given;
-  const isSlow = kind === "fail-slow" || kind === "regression";
-  const slow = isSlow ? slowSince(given, suspects) : null;
+  const slow = isSlow(given) ? slowSince(given, suspects) : null;
   if (slow) {
     const { iteration, from, to, sinceStart, recordFrom } = slowTimesOf(slow)!;
     const rose = sinceStart === true ? riseOf(findings) : null;
@@ -18,8 +17,8 @@ export function whenDidItHappen(given: Case, suspects: readonly Suspect[]): Verd
     const isOpen = sinceStart === true && (recordFrom ?? 1) > FIRST;
     return { iteration: isOpen ? null : iteration, from, to };
   }
-  if (isSlow) return { iteration: riseOf(findings), from: null, to: null };
-  if (kind === "hang" || kind === "crash")
+  if (isSlow(given)) return { iteration: riseOf(findings), from: null, to: null };
+  if (isStop(given))
     return { iteration: iterationOf(job, suspects), from: since(given, suspects), to: null };
   const odd = factsOf(evidenceOf(given, suspects[0]), "odd-machine");
   const [seen] = kind === "faulty-machine" ? odd : [];

@@ -3,6 +3,7 @@ import { cutText, harmless } from "../../base/text.ts";
 import type { Job } from "../../model/job.ts";
 import type { LogExcerpt } from "../../model/picture.ts";
 import type { Verdict } from "../../model/verdict.ts";
+import { isStop } from "../case.ts";
 
 const MOST_EXCERPTS = 12;
 const MOST_LINES = 20;
@@ -72,9 +73,9 @@ function citedLines({ at }: Findings[number]): CitedLine[] {
  * Where the suspects' own logs end: what they did last, of a job that stopped. Of a slow one that is its regular end; and
  * what most others did last, too, tells nothing of the suspects.
  */
-function lastLines({ logs }: Job, { kind, suspects }: Verdict): CitedLine[] {
-  if (kind !== "hang" && kind !== "crash") return [];
-  const ranks = suspects.flatMap((suspect) => suspect.ranks).slice(0, MOST_OWN_LOGS);
+function lastLines({ logs }: Job, verdict: Verdict): CitedLine[] {
+  if (!isStop(verdict)) return [];
+  const ranks = verdict.suspects.flatMap((suspect) => suspect.ranks).slice(0, MOST_OWN_LOGS);
   return ranks.flatMap((rank) => {
     const log = logs.get(rank);
     if (!log || log.lastLine === 0) return [];
