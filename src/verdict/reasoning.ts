@@ -39,12 +39,7 @@ export function reasoningOf(
     wouldChange: lead
       ? [...counterfactuals(given, lead, rivals), ...whatWouldClear(given, lead)]
       : [],
-    prior: lead?.prior
-      ? {
-          share: lead.prior.share === null ? null : thousandths(lead.prior.share),
-          says: lead.prior.says,
-        }
-      : null,
+    prior: lead?.prior ? { share: lead.prior.share, says: lead.prior.says } : null,
   };
 }
 
