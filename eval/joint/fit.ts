@@ -1,8 +1,8 @@
 /**
  * What a method's word is worth, and how often verdicts of a probability are right, from rows of `npm run eval -- joint --json
  * FILE`: `npm run eval -- fit --rows FILE,… [--calibrate FILE,…] [--write]`. The first rows give a curve a method
- * (src/verdict/reliability-table.ts), the second, of other seeds and made with those curves, the knots of the
- * calibration (src/verdict/calibration-table.ts). Figures for the evaluation come from a third set of seeds.
+ * (src/verdict/reliability.ts), the second, of other seeds and made with those curves, the knots of the
+ * calibration (src/verdict/calibration.ts). Figures for the evaluation come from a third set of seeds.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -37,7 +37,7 @@ function round(value: number): number {
 function put(file: string, name: string, text: string): void {
   const path = fileURLToPath(new URL(`../../src/verdict/${file}`, import.meta.url));
   const before = readFileSync(path, "utf8");
-  const pattern = new RegExp(`(export const ${name}[^=]*= )[^;]*;`);
+  const pattern = new RegExp(`(const ${name}[^=]*=\\s*)[^;]*;`);
   if (!pattern.test(before)) throw new Error(`${file} has no ${name}`);
   writeFileSync(
     path,
@@ -71,7 +71,7 @@ if (values.rows !== undefined) {
     if (cases.length >= FEWEST_CASES)
       curves.push(`  "${method}": { offset: ${round(offset)}, slope: ${round(slope)} },`);
   }
-  if (values.write) put("reliability-table.ts", "RELIABILITY", `{\n${curves.join("\n")}\n}`);
+  if (values.write) put("reliability.ts", "RELIABILITY", `{\n${curves.join("\n")}\n}`);
 }
 
 if (values.calibrate !== undefined) {
@@ -81,7 +81,7 @@ if (values.calibrate !== undefined) {
   );
   const knots = isotonic(cases);
   console.log(`\n${cases.length} verdicts with a suspect; knots ${JSON.stringify(knots)}`);
-  if (values.write) put("calibration-table.ts", "KNOTS", JSON.stringify(knots));
+  if (values.write) put("calibration.ts", "KNOTS", JSON.stringify(knots));
   for (const kind of ["healthy", "undetermined", "hang", "fail-slow"]) {
     const nobody = rows.filter(
       ({ verdict }) => verdict.kind === kind && verdict.suspects.length === 0,

@@ -1,7 +1,7 @@
 /** One recording, diagnosed and held against its truth. */
 import type { RankDump } from "../../src/model/job.ts";
 import type { Verdict } from "../../src/model/verdict.ts";
-import { judgedConfidence } from "../../src/verdict/calibration.ts";
+import { judgedConfidence } from "../../src/verdict/case.ts";
 import { diagnose } from "../../src/pipeline/diagnose.ts";
 import { type Judged, type PartJudged, judge, judgePart } from "./judge.ts";
 import { tenLines } from "./ten-lines.ts";

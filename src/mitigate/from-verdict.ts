@@ -2,7 +2,7 @@
  * A verdict as a job whose faults can be planned for. Costs that the inputs do not tell are set so that the model gives
  * the times that were seen; what is taken for granted is said.
  */
-import { factOf } from "../model/facts.ts";
+import { factsOf } from "../model/facts.ts";
 import type { Job } from "../model/job.ts";
 import type { Mitigation, MitigationStep, PlacedJob, SlowLink } from "../model/mitigation.ts";
 import type { Suspect, Verdict } from "../model/verdict.ts";
@@ -31,9 +31,7 @@ export function planForVerdict(
   if (verdict.when.to !== null) return { why: "the slowdown is over" };
   const places = placesOf(job);
   if ("why" in places) return places;
-  const slowDown = verdict.findings
-    .map((finding) => factOf(finding, "slow-down"))
-    .find((fact) => fact !== null);
+  const [slowDown] = factsOf(verdict.findings, "slow-down");
   if (!slowDown) return { why: "iteration times before and during the slowdown are unknown" };
   // The job was slow long before the suspect was: most of it would stay.
   if (verdict.answer?.slower === null && !slowDown.intermittent)
@@ -224,24 +222,20 @@ function factorFor(seenMs: number, modelMs: (factor: number) => number): number 
 function ownTimeOf({ suspects, findings }: Verdict): number {
   const evidence = new Set(suspects.flatMap((suspect) => suspect.evidence));
   const blamed = new Set(suspects.flatMap(({ ranks }) => ranks));
-  const own = findings
-    .filter(({ id }) => evidence.has(id))
-    .flatMap((finding) => factOf(finding, "slow-rank")?.judged?.compared.ranks ?? [])
+  const said = findings.filter(({ id }) => evidence.has(id));
+  const own = factsOf(said, "slow-rank")
+    .flatMap(({ judged }) => judged.compared.ranks)
     .map(({ rank, ownMs: [before] }) => (blamed.has(rank) ? before : null));
   return own.find((ms) => ms !== null && ms > 0) ?? NaN;
 }
 
+/** Milliseconds an iteration that the first finding says a rank or a device costs. */
 function networkGrowth({ suspects, findings }: Verdict): number {
   const ids = new Set(
     suspects.filter(({ cause }) => cause === "network-slow").flatMap(({ evidence }) => evidence),
   );
-  const grew = findings.filter(({ id }) => ids.has(id)).map(growthOf);
-  return grew.find((ms) => ms !== null) ?? NaN;
-}
-
-/** Milliseconds an iteration that a finding says a rank or a device costs. */
-function growthOf(finding: Verdict["findings"][number]): number | null {
-  return factOf(finding, "slow-rank", "slow-device")?.growthMs ?? null;
+  const said = findings.filter(({ id }) => ids.has(id));
+  return factsOf(said, "slow-rank", "slow-device")[0]?.growthMs ?? NaN;
 }
 
 function slotsOf(job: Job, { ranks }: PlacesOfRanks): PlacedJob["slots"] {

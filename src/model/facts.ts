@@ -36,11 +36,8 @@ export type Fact =
   | EvenIterations
   | SlowRank
   | SlowDevice
-  | OtherDevice
   | EvenRanks
-  | UnevenRanks
   | SlowBeforeStop
-  | ShortRecord
   | PythonTime
   | TestedSlow
   | TestedDifferent
@@ -290,8 +287,6 @@ export interface SlowTimes {
   /** Slow since the record begins, at this iteration. */
   readonly sinceStart?: boolean;
   readonly recordFrom?: number | null;
-  /** Contradicts the witness that decided. */
-  readonly disagrees?: true;
 }
 
 /** The job's iterations became longer. */
@@ -327,22 +322,6 @@ export interface EvenIterations {
   /** Of a short series that rises once and stays: from which iteration on, and how many times as long they take since. */
   readonly riseFrom?: number;
   readonly riseRatio?: number;
-}
-
-/** Devices by how many slow iterations speak for them (Holmes §4.4). */
-export interface DeviceRanking {
-  readonly devices?: readonly RankedDevice[];
-  readonly iterationsSearched?: number;
-}
-
-export interface RankedDevice {
-  readonly kind: string;
-  readonly name: string;
-  readonly ranks: readonly Rank[];
-  /** Posterior, 0 to 1. */
-  readonly score: number;
-  /** Searches of single iterations that came to it. */
-  readonly irregularities: number;
 }
 
 /** What the judge of slowness weighed for whom it names: the figures behind its sentence. */
@@ -386,34 +365,23 @@ export interface Compared {
 }
 
 /** A rank that keeps the others waiting. */
-export interface SlowRank extends SlowTimes, DeviceRanking {
+export interface SlowRank extends SlowTimes {
   readonly fact: "slow-rank";
   /** Milliseconds an iteration that it costs. */
   readonly growthMs: number;
   /** Slow now and then: the iterations that speak for it. */
   readonly slowIterations?: readonly number[];
-  /** Outside communication and until calls were issued: before, and now. */
-  readonly ownMs?: readonly number[];
-  readonly issueMs?: readonly number[];
-  readonly judged?: Judged;
+  readonly judged: Judged;
 }
 
 /** A link, NIC or switch over which communication became slow. */
-export interface SlowDevice extends SlowTimes, DeviceRanking {
+export interface SlowDevice extends SlowTimes {
   readonly fact: "slow-device";
   readonly growthMs: number;
   readonly slowIterations?: readonly number[];
   readonly device: string;
   readonly explains: number;
-  readonly contradicts: number;
-  readonly judged?: Judged;
-}
-
-/** Slow iterations taken one by one speak for another device. */
-export interface OtherDevice {
-  readonly fact: "other-device";
-  readonly disagrees: true;
-  readonly speaksFor: string;
+  readonly judged: Judged;
 }
 
 /** Ranks that were slow until the job stopped of something else. */
@@ -427,21 +395,9 @@ export interface SlowBeforeStop {
 export interface EvenRanks {
   readonly fact: "even-ranks";
   /** That nobody is slow, among all that the judge of slowness weighed. */
-  readonly probability?: number;
+  readonly probability: number;
   readonly evenRanks: number;
   readonly comparedIterations: number;
-}
-
-/** Nobody is accused, and yet one rank is waited for much more than its peers. */
-export interface UnevenRanks {
-  readonly fact: "uneven-ranks";
-  readonly unevenRanks: number;
-}
-
-/** The record does not reach back to before the slow-down. */
-export interface ShortRecord {
-  readonly fact: "short-record";
-  readonly shortRecord: true;
 }
 
 /** What Python did instead of training. */
@@ -533,16 +489,19 @@ export function factOf<Kind extends FactKind>(
   return (kinds as readonly FactKind[]).includes(data.fact) ? (data as FactOf<Kind>) : null;
 }
 
+/** The facts of these kinds that findings state, in their order. */
+export function factsOf<Kind extends FactKind>(
+  findings: readonly { readonly data: Fact }[],
+  ...kinds: readonly Kind[]
+): FactOf<Kind>[] {
+  return findings.flatMap((finding) => factOf(finding, ...kinds) ?? []);
+}
+
 /** That somebody dates a slow-down: the job's iterations, a rank or a device. */
 export function slowTimesOf(finding: {
   readonly data: Fact;
 }): (FactOf<"slow-down" | "slow-rank" | "slow-device"> & SlowTimes) | null {
   return factOf(finding, "slow-down", "slow-rank", "slow-device");
-}
-
-/** It contradicts what decided. */
-export function disagrees({ data }: { readonly data: Fact }): boolean {
-  return "disagrees" in data && data.disagrees;
 }
 
 /** What the log report bets on the cause that a finding repeats; null where it says nothing of it. */

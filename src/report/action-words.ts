@@ -6,8 +6,6 @@ interface Named {
 }
 
 const TITLES: Readonly<Record<string, string>> = {
-  "balance-data": "Balance the data",
-  "balance-stages": "Balance the stages",
   "check-code": "Check the code",
   "check-cpu": "Check the CPU",
   "check-data": "Check the data",

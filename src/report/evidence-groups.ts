@@ -1,4 +1,5 @@
 /** What methods found, in the order in which a reader needs it: what decided first, victims' echoes last, alike as one. */
+import { groupBy } from "../base/group-by.ts";
 import type { Verdict } from "../model/verdict.ts";
 import { inOrderOfWeight } from "./reasoning-words.ts";
 
@@ -17,14 +18,7 @@ export function evidenceGroups(
   verdict: Pick<Verdict, "findings" | "reasoning" | "suspects">,
   findings: readonly Finding[] = inOrderOfWeight(verdict),
 ): readonly EvidenceGroup[] {
-  const groups = new Map<string, Finding[]>();
-  for (const finding of findings) {
-    const key = kindOf(finding);
-    const group = groups.get(key);
-    if (group) group.push(finding);
-    else groups.set(key, [finding]);
-  }
-  return [...groups.values()]
+  return [...groupBy(findings, kindOf).values()]
     .map(([first, ...alike]) => ({ first: first!, alike }))
     .sort((a, b) => Number(isEcho(a.first)) - Number(isEcho(b.first)));
 }

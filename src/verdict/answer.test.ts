@@ -92,7 +92,7 @@ describe("a slow link", async () => {
     variation: 0.352,
     rise: 1,
   };
-  const { healthyMs: _, ...judged } = judgedLink(0.9).judged!;
+  const { healthyMs: _, ...judged } = judgedLink(0.9).judged;
   const data: Fact = { ...judgedLink(0.9), judged: { ...judged, healthyMs: null } };
   const verdict = fuse(
     job,
@@ -231,7 +231,7 @@ it("of many machines names three and counts the rest", async () => {
     machine,
     name: machine,
   }));
-  const { who } = answerOf(job, verdict.kind, machines, [], [], null)!;
+  const { who } = answerOf({ job, kind: verdict.kind, findings: [] }, machines, [], null)!;
   expect(who).toMatch(/n1 and .*n2 and .*n3 and 2 more$/);
 });
 
@@ -256,7 +256,7 @@ describe("a slow rank", () => {
   const fact = judgedRank(0.9);
   const slow = (iteration: number, judged: Judged): Finding =>
     said("slow/judge", { ...fact, iteration, judged }, { type: "rank", cause: "cpu-stall" });
-  const undated = { ...fact.judged!, healthyMs: null };
+  const undated = { ...fact.judged, healthyMs: null };
 
   it("slows the job down by about as much as a few iterations rose, if that began with it", () => {
     const rose = said("iterations/slow-down", {
@@ -289,7 +289,7 @@ describe("a slow rank", () => {
       wastedHours: 0,
       series: "log",
     });
-    const { answer } = fuse(job, [before, slow(41, fact.judged!)], []);
+    const { answer } = fuse(job, [before, slow(41, fact.judged)], []);
     expect(headlineOf(answer!)).toMatch(/: 190 ms of its own per iteration, 128 ms before$/);
     expect(answer!.slower).toBeNull();
     expect(answer!.effect).toBe(
@@ -348,7 +348,7 @@ it("a slow data loader is to be checked, whatever the action's word is", async (
 
 it("every action of the advice has a title, and a word of somebody's own hook stays as it is", () => {
   const words = CAUSES.flatMap((cause) =>
-    KINDS.flatMap((kind) => adviceFor(cause, kind).actions.map(([what]) => what)),
+    KINDS.flatMap((kind) => Object.keys(adviceFor(cause, kind).actions)),
   );
   expect([...new Set(words)].filter((what) => actionTitle({ do: what }) === what)).toEqual([]);
   expect(actionTitle({ do: "page-the-vendor" })).toBe("page-the-vendor");

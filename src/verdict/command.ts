@@ -2,7 +2,7 @@
 import type { Job } from "../model/job.ts";
 import { isPodName } from "../model/machine-names.ts";
 import type { Suspect } from "../model/verdict.ts";
-import { deviceOf } from "./who.ts";
+import { deviceOf, machinesBetween } from "./who.ts";
 
 /** A plain host name, which can be no option of ssh and no syntax of a shell. */
 const HOST = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/;
@@ -28,7 +28,8 @@ export function commandFor(
     .replaceAll("{nic}", device !== null && DEVICE.test(device) ? ` ${device}` : "");
   const machine =
     suspect.machine ?? (nic?.includes("/") ? nic.slice(0, nic.lastIndexOf("/")) : null);
-  const machines = machine === null ? endsOf(job, suspect) : [machine];
+  const ends = suspect.type === "link" ? (machinesBetween(job, suspect).machines ?? []) : [];
+  const machines = machine !== null ? [machine] : ends.length === 2 ? ends : [];
   const isHost = (name: string): boolean => HOST.test(name) && !isPodName(name);
   // From here: whether a shell on it would answer is the question.
   if (command.includes("{machine}")) {
@@ -39,12 +40,4 @@ export function commandFor(
   // What the far shell must see stays in quotes here; no template has a quote of this kind in it.
   const quote = /[|;&<>*$]/.test(command.replace("<pid>", "")) ? "'" : "";
   return machines.map((name) => `ssh ${name} ${quote}${command}${quote}`).join("; ");
-}
-
-/** The machines at both ends of a link; none where they are not known. */
-function endsOf(job: Job, { type, ranks }: Suspect): string[] {
-  if (type !== "link") return [];
-  const machines = ranks.map((rank) => job.ranks.get(rank)?.machine ?? null);
-  const known = new Set(machines.flatMap((machine) => machine ?? []));
-  return known.size <= 2 && !machines.includes(null) ? [...known] : [];
 }

@@ -6,16 +6,22 @@
  */
 import { thousandths } from "../base/numbers.ts";
 import { logConfidenceOf, saysStoodStill } from "../model/facts.ts";
-import type { Finding, VerdictKind } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
 import { isLogsAlone } from "../model/logs-alone.ts";
 import { staleness } from "../model/staleness.ts";
-import { calibrated, earned, judgedConfidence } from "./calibration.ts";
-import { NOBODY } from "./calibration-table.ts";
+import { calibrated, earned, NOBODY } from "./calibration.ts";
+import {
+  type Case,
+  evidenceOf,
+  firstOf,
+  isStop,
+  judgedConfidence,
+  slowDownOf,
+  SUREST,
+} from "./case.ts";
 import type { Hypothesis } from "./hypotheses.ts";
-import { isLoud, isStop, type Posterior } from "./posterior.ts";
-import { slowDownOf } from "./slow-down.ts";
+import { isLoud, type Posterior } from "./posterior.ts";
 import { machineOf } from "./who.ts";
 
 /** At 0.8 a verdict is acted upon: less where evidence of another kind names somebody else. */
@@ -30,28 +36,26 @@ const LOST_ENDS = 0.5;
 /** What may be a moment of a job that runs. */
 const NOT_SHOWN_TO_STAND = 0.8;
 const UNSEEN = 0.4;
-const MOST = 0.99;
 /** Of a job that seems healthy and whose ranks the judge could not compare: a slow one may hide. */
 const NOT_COMPARED = 0.85;
 
 export function confidenceOf(
-  job: Job,
+  given: Case,
   culprits: readonly Hypothesis[],
   posterior: Posterior,
-  kind: VerdictKind,
-  findings: readonly Finding[],
 ): number {
-  if (culprits.length === 0) return withoutSuspects(job, kind, findings);
-  if (culprits[0]!.isJudged) {
+  const { job, kind, findings } = given;
+  const [first] = culprits;
+  if (!first) return withoutSuspects(given);
+  if (first.isJudged) {
     // Ranks that wait for a slow one look stuck: that they stopped the job is no contradiction.
     const isContradicted = posterior.rivals.some(
       (rival) => isLoud(rival) && !isStop(rival.hypothesis),
     );
-    const most = isContradicted ? CONTRADICTED : MOST;
-    return thousandths(Math.min(most, culprits[0]!.weight));
+    const most = isContradicted ? CONTRADICTED : SUREST;
+    return thousandths(Math.min(most, first.weight));
   }
-  const said = findings.filter(({ id }) => culprits[0]!.evidence.includes(id));
-  const logConfidence = firstOf(said, logConfidenceOf);
+  const logConfidence = firstOf(evidenceOf(given, first), logConfidenceOf);
   // Nothing but logs: then what `faultline logs` says of them is all that there is to be said.
   if (logConfidence !== null && isLogsAlone(job)) return thousandths(logConfidence);
   const blamed = new Set(culprits.flatMap(({ ranks }) => ranks));
@@ -60,22 +64,22 @@ export function confidenceOf(
   const isSeen = culprits.every((culprit) => culprit.kind === "faulty-machine");
   const share = job.worldSize > 0 && !isSeen ? unseen / job.worldSize : 0;
   const named =
-    (culprits[0]!.cause === "unknown" ? WITHOUT_CAUSE : 1) *
-    (isOneOfMany(job, culprits[0]!) ? NOT_SINGLED_OUT : 1);
+    (first.cause === "unknown" ? WITHOUT_CAUSE : 1) *
+    (isOneOfMany(job, first) ? NOT_SINGLED_OUT : 1);
   const ends = kind === "hang" ? 1 - LOST_ENDS * lostEnds(job, blamed) : 1;
-  const shown = kind === "hang" && !isShownToStand(job, findings) ? NOT_SHOWN_TO_STAND : 1;
+  const shown = kind === "hang" && !isShownToStand(given) ? NOT_SHOWN_TO_STAND : 1;
   const whole = (1 - UNSEEN * share) * (job.mixesRuns ? MIXED_RUNS : 1) * named * ends * shown;
-  return thousandths(
-    Math.min(MOST, calibrated(posterior.probability) * whole) *
-      earned(kind, deciding(culprits[0]!, findings).method),
-  );
+  // The finding whose accusation weighs most comes first.
+  const deciding = findings.find(({ id }) => id === first.evidence[0])!;
+  const stated = Math.min(SUREST, calibrated(posterior.probability) * whole);
+  return thousandths(stated * earned(kind, deciding.method));
 }
 
 /**
  * Dumps of a job that runs look like those of a hang if they do not tell when they were taken, or if somebody makes the others wait
  * for a while: a checkpoint, an evaluation on rank 0. Rings tell more than that.
  */
-function isShownToStand(job: Job, findings: readonly Finding[]): boolean {
+function isShownToStand({ job, findings }: Case): boolean {
   return (
     job.dumps.size === 0 ||
     (job.probes ?? []).length > 0 ||
@@ -112,18 +116,13 @@ export function untracedRanks(job: Job): Rank[] {
   return [...job.ranks.keys()].filter((rank) => !traced.has(rank));
 }
 
-/** The finding whose accusation of the first culprit weighs most. */
-function deciding({ evidence }: Hypothesis, findings: readonly Finding[]): Finding {
-  return findings.find(({ id }) => id === evidence[0])!;
-}
-
-function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding[]): number {
+function withoutSuspects({ job, kind, findings }: Case): number {
   // That it is slow is nearly sure; the half of the answer that names somebody is missing.
   if (kind === "fail-slow") return thousandths(NOBODY.slow * (slowDownOf(findings)?.weight ?? 0));
-  // Who brings a profiler's trace asks whether the code is slow, which one run does not tell.
-  if (kind === "healthy" && (job.kernels?.length ?? 0) > 0 && !job.traceBaseline?.length)
-    return thousandths(NOBODY.unmeasured * earned(kind, "nobody"));
   if (kind === "healthy") {
+    // Who brings a profiler's trace asks whether the code is slow, which one run does not tell.
+    if ((job.kernels?.length ?? 0) > 0 && !job.traceBaseline?.length)
+      return thousandths(NOBODY.unmeasured * earned(kind, "nobody"));
     const judged = firstOf(findings, judgedConfidence);
     return thousandths(judged ?? NOBODY.healthy * earned(kind, "nobody") * NOT_COMPARED);
   }
@@ -132,8 +131,4 @@ function withoutSuspects(job: Job, kind: VerdictKind, findings: readonly Finding
     return logConfidence !== null && isLogsAlone(job) ? thousandths(logConfidence) : NOBODY.hang;
   }
   return NOBODY.undetermined;
-}
-
-function firstOf<T>(findings: readonly Finding[], pick: (finding: Finding) => T | null): T | null {
-  return findings.map(pick).find((one) => one !== null) ?? null;
 }

@@ -473,7 +473,7 @@ describe("one verdict from all findings", () => {
         { what: "unseen", ranks: [], probability: 0.03 },
       ];
       const { conflicts } = ask([
-        judge({ ...fact, judged: { ...fact.judged!, rivals } }),
+        judge({ ...fact, judged: { ...fact.judged, rivals } }),
       ]).reasoning!;
       expect(conflicts.map(({ who, probability }) => [who, probability])).toEqual([
         ["rank 5", 0.06],
@@ -684,17 +684,13 @@ describe("when it was", () => {
   const slowRank = (more: object): Finding =>
     finding("slow/judge", [accuse({ ranks: [3], weight: 0.9 })], {
       data: {
-        fact: "slow-rank",
-        slowDown: true,
+        ...judgedRank(0.9),
         sinceStart: true,
         recordFrom: 20,
         iteration: 1,
-        until: null,
-        from: null,
-        to: null,
         growthMs: 45,
         ...more,
-      } as Finding["data"],
+      },
     });
 
   it("is not claimed of what was slow in all of a record that begins late", () => {
@@ -751,7 +747,7 @@ it("a link that is found within ranks which cannot communicate is what is wrong 
 it("a job that became slower on all ranks alike is a slowdown without a suspect, not healthy", () => {
   const even = finding("slow/judge", [], {
     weight: 0.2,
-    data: { fact: "even-ranks", evenRanks: 16, comparedIterations: 6 },
+    data: { fact: "even-ranks", evenRanks: 16, comparedIterations: 6, probability: 0.9 },
   });
   const verdict = ask([slower(), even]);
   expect(verdict).toMatchObject({ kind: "fail-slow", suspects: [], victims: [] });

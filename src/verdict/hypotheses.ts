@@ -5,18 +5,17 @@
  * that the wait graph shows waiting is worth little, whatever accuses them: a stack outside communication, or an error
  * printed in the aftermath. Whom the judge of slowness names has its posterior as weight, whoever else names them.
  */
-import { slowDownOf } from "./slow-down.ts";
-import { factOf } from "../model/facts.ts";
+import { groupBy } from "../base/group-by.ts";
+import { factOf, factsOf } from "../model/facts.ts";
 import type { Cause } from "../model/cause.ts";
 import type { Accusation, Finding, SuspectType } from "../model/finding.ts";
 import type { Rank } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
-import { judgedConfidence } from "./calibration.ts";
+import { isSlow, judgedConfidence, slowDownOf, SUREST } from "./case.ts";
 import { joinMachines } from "./machine-evidence.ts";
 import { decidedBy, isOfSide, possibleCauses, type PossibleCause } from "./possible-causes.ts";
 import { priorOf, type Prior } from "./prior.ts";
-import { evidenceOf, logOdds, probabilityOf, trustIn, type Evidence } from "./reliability.ts";
-import { NAMED_BEFORE } from "./reliability-table.ts";
+import { EVIDENCE_OF, logOdds, probabilityOf, trustIn, type Evidence } from "./reliability.ts";
 import { machineOf } from "./who.ts";
 
 export interface Hypothesis {
@@ -49,7 +48,6 @@ export interface Hypothesis {
 
 export interface Support {
   readonly finding: string;
-  readonly evidence: Evidence;
   /** What it multiplied the odds by, as a logarithm; above 0. */
   readonly logTimes: number;
 }
@@ -77,54 +75,54 @@ const HARMLESS_FACTOR = 0.3;
 /** A rise that is no slow-down yet, but is there. */
 const ROSE = 1.05;
 
-const MOST = 0.99;
+/** The chance of any suspect that a method names, before its weight counts: by judgement. */
+const NAMED_BEFORE = 0.12;
 
 export function hypotheses(job: Job, findings: readonly Finding[]): Hypothesis[] {
   const cleared = clearedBy(findings);
   const implicated = implicatedByDumps(findings);
-  const isEven = runsEvenly(findings, nothingPending(job, findings));
-  const byRanks = new Map<string, Vote[]>();
-  for (const finding of findings) {
-    const judged = judgedConfidence(finding);
-    for (const accusation of finding.accuses) {
-      const { ranks } = accusation;
-      // Who else is slow has been weighed by the judge: only that the job stopped clears whom it names.
-      const clearing = cleared.filter(
-        (other) =>
-          other.method !== finding.method &&
-          (!other.isOfSlow || (isSlow(accusation) && judged === null)),
-      );
-      const waits =
-        ranks.length > 0 &&
-        !isStopped(finding) &&
-        ranks.every((rank) => clearing.some(({ clears }) => clears.has(rank)));
-      const spared =
-        implicated.size > 0 &&
-        accusation.kind === "hang" &&
-        ranks.every((rank) => !implicated.has(rank) && job.dumps.has(rank));
-      const harmless = isEven && accusation.kind === "faulty-machine";
-      const factor = waits
-        ? CLEARED_FACTOR
-        : spared
-          ? NOT_IMPLICATED_FACTOR
-          : harmless
-            ? HARMLESS_FACTOR
-            : 1;
-      const stated = judged ?? accusation.weight;
-      const weight = stated * factor;
-      // A machine and its only rank are not the same accusation; they are joined below.
-      const of = accusation.kind === "faulty-machine" ? `machine ${accusation.name}/` : "";
-      const key = of + (ranks.length > 0 ? ranks.join() : `${accusation.cause}/${accusation.why}`);
-      const list = byRanks.get(key) ?? [];
-      const dampedBy = waits ? [...new Set(clearing.map(({ method }) => method))] : [];
-      list.push({ finding, accusation, stated, weight, isJudged: judged !== null, dampedBy });
-      byRanks.set(key, list);
-    }
-  }
-  const ranked = [...byRanks.values()]
-    .map((votes) => hypothesis(job, votes))
+  const isEven = runsEvenly(job, findings);
+  const votes = findings.flatMap((finding) => finding.accuses.map((one) => voteOf(finding, one)));
+  const ranked = [...groupBy(votes, ({ accusation }) => keyOf(accusation)).values()]
+    .map((own) => hypothesis(job, own))
     .sort((a, b) => b.odds - a.odds || (a.ranks[0] ?? 0) - (b.ranks[0] ?? 0));
   return joinMachines(ranked);
+
+  function voteOf(finding: Finding, accusation: Accusation): Vote {
+    const { ranks, kind } = accusation;
+    const judged = judgedConfidence(finding);
+    // Who else is slow has been weighed by the judge: only that the job stopped clears whom it names.
+    const clearing = cleared.filter(
+      ({ method, isOfSlow }) =>
+        method !== finding.method && (!isOfSlow || (isSlow(accusation) && judged === null)),
+    );
+    const waits =
+      ranks.length > 0 &&
+      !isStopped(finding) &&
+      ranks.every((rank) => clearing.some(({ clears }) => clears.has(rank)));
+    const isSpared =
+      implicated.size > 0 &&
+      kind === "hang" &&
+      ranks.every((rank) => !implicated.has(rank) && job.dumps.has(rank));
+    // One of them at most: a faulty machine is no hang.
+    const harmless = isEven && kind === "faulty-machine" ? HARMLESS_FACTOR : 1;
+    const spared = isSpared ? NOT_IMPLICATED_FACTOR : 1;
+    const stated = judged ?? accusation.weight;
+    return {
+      finding,
+      accusation,
+      stated,
+      weight: stated * (waits ? CLEARED_FACTOR : harmless * spared),
+      isJudged: judged !== null,
+      dampedBy: waits ? [...new Set(clearing.map(({ method }) => method))] : [],
+    };
+  }
+}
+
+/** Accusations of the same ranks are one; a machine and its only rank are not, and are joined later. */
+function keyOf({ kind, name, ranks, cause, why }: Accusation): string {
+  const of = kind === "faulty-machine" ? `machine ${name}/` : "";
+  return of + (ranks.length > 0 ? ranks.join() : `${cause}/${why}`);
 }
 
 /** The operating system itself says that the process does not run: it is not one of those that wait. */
@@ -151,9 +149,9 @@ function hypothesis(job: Job, votes: readonly Vote[]): Hypothesis {
     );
   const machine = machineOf(job, ranks) ?? name;
   const prior = judge ? null : priorOf(kind, type, lead.accusation.cause, machine, job.incidents);
-  const support = supportOf(votes);
+  const support = supportOf(votes, ({ weight }) => weight);
   const odds = oddsOf(support, prior);
-  const stated = votes.map((vote) => ({ ...vote, weight: vote.stated }));
+  const undamped = supportOf(votes, ({ stated }) => stated);
   return {
     kind,
     type,
@@ -164,10 +162,10 @@ function hypothesis(job: Job, votes: readonly Vote[]): Hypothesis {
     cause: causes[0]!.cause,
     isJudged: judge !== undefined,
     odds,
-    undamped: oddsOf(supportOf(stated), prior),
+    undamped: oddsOf(undamped, prior),
     dampedBy: [...new Set(votes.flatMap(({ dampedBy }) => dampedBy))],
     weight: Math.min(
-      MOST,
+      SUREST,
       judge ? judge.weight * causeShare(judge, own, votes) : probabilityOf(odds),
     ),
     why: [lead.accusation.why, ...codePlace(lead.finding, strongest)].join("; "),
@@ -179,42 +177,40 @@ function hypothesis(job: Job, votes: readonly Vote[]): Hypothesis {
 }
 
 /** The strongest of each kind of files. */
-function supportOf(votes: readonly Vote[]): Support[] {
+function supportOf(votes: readonly Vote[], weightOf: (vote: Vote) => number): Support[] {
   const best = new Map<Evidence, Support>();
-  for (const { finding, weight } of votes) {
-    const evidence = evidenceOf(finding.method);
-    const logTimes = trustIn(finding.method, weight) - logOdds(NAMED_BEFORE);
-    const known = best.get(evidence)?.logTimes ?? 0;
-    if (logTimes > known) best.set(evidence, { finding: finding.id, evidence, logTimes });
+  for (const vote of votes) {
+    const { id, method } = vote.finding;
+    const evidence = EVIDENCE_OF[method];
+    const logTimes = trustIn(method, weightOf(vote)) - logOdds(NAMED_BEFORE);
+    if (logTimes > (best.get(evidence)?.logTimes ?? 0))
+      best.set(evidence, { finding: id, logTimes });
   }
   return [...best.values()].sort((a, b) => b.logTimes - a.logTimes);
 }
 
-export function oddsOf(support: readonly Support[], prior: Prior | null): number {
+function oddsOf(support: readonly Support[], prior: Prior | null): number {
   const start = logOdds(NAMED_BEFORE) + (prior?.logTimes ?? 0);
   return support.reduce((sum, { logTimes }) => sum + logTimes, start);
 }
 
-/** Every rank left a dump, and none of them waits: who had died would be waited for. */
-function nothingPending(job: Job, findings: readonly Finding[]): boolean {
-  return (
+/**
+ * Iterations were looked at, and took as long at the end as before; or all ranks' operators were, and none is pending: who had died
+ * would be waited for.
+ */
+function runsEvenly(job: Job, findings: readonly Finding[]): boolean {
+  const even = factsOf(findings, "even-iterations");
+  const isDone =
     job.dumps.size >= job.worldSize &&
-    findings.some((finding) => factOf(finding, "nothing-pending")?.pending === 0)
-  );
-}
-
-/** Iterations were looked at, and took as long at the end as before; or operators were, and nobody is late or waits. */
-function runsEvenly(findings: readonly Finding[], isDone: boolean): boolean {
+    factsOf(findings, "nothing-pending").some(({ pending }) => pending === 0);
   return (
-    (isDone || findings.some((finding) => factOf(finding, "even-iterations"))) &&
+    (isDone || even.length > 0) &&
+    !even.some(({ rise }) => rise >= ROSE) &&
     !findings.some(
       (finding) =>
         slowDownOf([finding]) !== null ||
-        (factOf(finding, "even-iterations")?.rise ?? 0) >= ROSE ||
         finding.method === "hang/watchdog" ||
-        finding.accuses.some(
-          ({ kind }) => kind === "hang" || kind === "crash" || kind === "fail-slow",
-        ),
+        finding.accuses.some(({ kind }) => ["hang", "crash", "fail-slow"].includes(kind)),
     )
   );
 }
@@ -240,12 +236,8 @@ function codePlace(lead: Finding, votes: readonly Vote[]): string[] {
 
 /** Ranks that the wait graph accuses with certainty. */
 function implicatedByDumps(findings: readonly Finding[]): Set<Rank> {
-  const sure = findings.filter(
-    ({ method, weight }) => method === "hang/wait-graph" && weight >= 0.8,
-  );
-  return new Set(
-    sure.flatMap((finding) => finding.accuses.flatMap((accusation) => accusation.ranks)),
-  );
+  const sure = findings.filter((one) => one.method === "hang/wait-graph" && one.weight >= 0.8);
+  return new Set(sure.flatMap(({ accuses }) => accuses.flatMap(({ ranks }) => ranks)));
 }
 
 interface Clearing {
@@ -263,8 +255,4 @@ function clearedBy(findings: readonly Finding[]): Clearing[] {
       clears: new Set(clears),
       isOfSlow: accuses.length > 0 && accuses.every(isSlow),
     }));
-}
-
-function isSlow({ kind }: Accusation): boolean {
-  return kind === "fail-slow" || kind === "regression";
 }

@@ -5,6 +5,7 @@ import type { Category, FaultOwner } from "../model/fault-record.ts";
 import type { LogDigest } from "../model/log-digest.ts";
 import type { LogCause, LogReport } from "../model/log-report.ts";
 import type { Suspect, Verdict } from "../model/verdict.ts";
+import { isStop } from "./case.ts";
 
 /** Of what only the ranks' behaviour tells. */
 const CATEGORY: Partial<Record<Cause, Category>> = {
@@ -28,13 +29,12 @@ const OWNER: Partial<Record<Category, FaultOwner>> = {
 /** The report as it is where the verdict rests on it; else with what the ranks tell as its cause. */
 export function agreed(report: LogReport, verdict: Verdict, digest: LogDigest): LogReport {
   const [lead] = verdict.suspects;
-  const isStop = verdict.kind === "hang" || verdict.kind === "crash";
   const { cause: before, alternatives } = report;
   // What only follows from a failure is not its cause where the verdict says that nothing, or something else, ended it.
   if (!lead && before && before.role !== "root" && verdict.kind !== "hang")
     return { ...report, cause: null, alternatives: [before, ...alternatives] };
   const isSame = lead?.cause === before?.cause && lead && restsOnReport(verdict, lead);
-  if (!lead || !isStop || isSame) return report;
+  if (!lead || !isStop(verdict) || isSame) return report;
   const cause = causeOf(verdict, lead, digest);
   return { ...report, cause, alternatives: before ? [before, ...alternatives] : alternatives };
 }

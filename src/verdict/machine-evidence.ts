@@ -3,9 +3,7 @@
  * metrics are unlike its peers' is one trouble seen twice, not two.
  */
 import type { Cause } from "../model/cause.ts";
-import { factOf } from "../model/facts.ts";
-import type { Finding, VerdictKind } from "../model/finding.ts";
-import type { Suspect } from "../model/verdict.ts";
+import { SUREST } from "./case.ts";
 import type { Hypothesis } from "./hypotheses.ts";
 import { decidedBy } from "./possible-causes.ts";
 import { probabilityOf } from "./reliability.ts";
@@ -20,18 +18,20 @@ export function joinMachines(ranked: readonly Hypothesis[]): Hypothesis[] {
   for (const machine of machines) {
     const on = rest.find((other) => isOn(other, machine));
     const ring = on ? undefined : rest.find((other) => isRingThrough(other, machine));
-    if (on) rest = rest.map((other) => (other === on ? supported(on, machine) : other));
-    else if (ring) {
-      const ranks = ring.ranks.filter((rank) => machine.ranks.includes(rank));
-      const type = machine.cause === "network-slow" ? "nic" : machine.type;
-      const [base, by] = ring.isJudged ? [ring, machine] : [machine, ring];
-      const { kind } = ring;
-      const { link, name } = machine;
-      const narrowed: Hypothesis = { ...base, kind, type, ranks, link, name };
-      rest = rest.map((other) => (other === ring ? supported(narrowed, by) : other));
-    } else alone.push(machine);
+    const joined = on ? supported(on, machine) : ring ? partOf(ring, machine) : null;
+    if (joined) rest = rest.map((other) => (other === (on ?? ring) ? joined : other));
+    else alone.push(machine);
   }
   return [...rest, ...alone].sort((a, b) => b.odds - a.odds);
+}
+
+/** The machine's part of the ring. */
+function partOf(ring: Hypothesis, machine: Hypothesis): Hypothesis {
+  const ranks = ring.ranks.filter((rank) => machine.ranks.includes(rank));
+  const type = machine.cause === "network-slow" ? "nic" : machine.type;
+  const [base, by] = ring.isJudged ? [ring, machine] : [machine, ring];
+  const { link, name } = machine;
+  return supported({ ...base, kind: ring.kind, type, ranks, link, name }, by);
 }
 
 /** Ranks of the machine; or a link that ends there, whose trouble is counted by the NICs at its ends. */
@@ -70,27 +70,10 @@ function supported(on: Hypothesis, by: Hypothesis): Hypothesis {
     causes,
     cause: causes[0]!.cause,
     odds,
-    weight: on.isJudged ? on.weight : Math.min(0.99, probabilityOf(odds)),
+    weight: on.isJudged ? on.weight : Math.min(SUREST, probabilityOf(odds)),
     support: [...on.support, ...given].sort((a, b) => b.logTimes - a.logTimes),
     why: `${on.why}; and ${by.why}`,
     evidence: [...on.evidence, ...by.evidence],
     methods: [...on.methods, ...by.methods],
   };
-}
-
-/** What the machine did to the job, where something else tells. */
-export function kindOfMachineFault(withoutIt: VerdictKind): VerdictKind {
-  return withoutIt === "hang" || withoutIt === "fail-slow" ? withoutIt : "faulty-machine";
-}
-
-export function machineTimes(
-  findings: readonly Finding[],
-  suspects: readonly Suspect[],
-): { from: string | null; to: string | null } {
-  const ids = new Set(suspects[0]?.evidence);
-  const seen = findings
-    .filter(({ id }) => ids.has(id))
-    .map((finding) => factOf(finding, "odd-machine"))
-    .find((fact) => fact !== null);
-  return { from: seen?.since ?? null, to: seen?.until ?? null };
 }

@@ -38,11 +38,9 @@ const HOLDS_UP_A_CPU: readonly Cause[] = [
 ];
 
 function givesWay(general: Cause, kind: VerdictKind, other: Cause): boolean {
-  if (general === "unknown") return true;
-  if (general === "cpu-stall") return HOLDS_UP_A_CPU.includes(other);
-  return (
-    general === "process-gone" && other === (kind === "crash" ? "host-memory" : "process-stopped")
-  );
+  if (general === "process-gone")
+    return other === (kind === "crash" ? "host-memory" : "process-stopped");
+  return general === "unknown" || isOfSide(general, other);
 }
 
 /** Whether another witness's cause is this one, or a special case of it. */

@@ -2,6 +2,7 @@
  * How likely the first hypothesis is beside the others. What is named by the same method, lies in the same place or
  * follows from it does not compete with it; all else does, and so does that nobody who was named is to blame.
  */
+import { isStop } from "./case.ts";
 import type { Hypothesis } from "./hypotheses.ts";
 import { probabilityOf } from "./reliability.ts";
 
@@ -53,9 +54,4 @@ function competes(other: Hypothesis, lead: Hypothesis): boolean {
   // A method that names both says that both are to blame.
   if (other.methods.some((method) => lead.methods.includes(method))) return false;
   return other.ranks.length === 0 || !other.ranks.some((rank) => lead.ranks.includes(rank));
-}
-
-/** Of what stopped the job, not of what makes it slow. */
-export function isStop({ kind }: Hypothesis): boolean {
-  return kind === "crash" || kind === "hang";
 }

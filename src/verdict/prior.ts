@@ -2,8 +2,11 @@
  * What was likely before anything was looked at: how often devices of a kind are to blame, and how often machines that
  * broke before break again. It decides where the evidence does not.
  */
+import { thousandths } from "../base/numbers.ts";
+import { count } from "../base/text.ts";
 import type { Cause } from "../model/cause.ts";
 import type { SuspectType, VerdictKind } from "../model/finding.ts";
+import { isSlow } from "./case.ts";
 
 export interface Prior {
   /** Of a hundred incidents, how many are of devices of this kind. */
@@ -50,8 +53,7 @@ export function priorOf(
 ): Prior | null {
   const type = given === "rank" ? (DEVICE_OF[cause] ?? given) : given;
   // Who is slow is the judge's to say (methods/slow), whose own prior knows how many there are to choose from.
-  const isSlow = kind === "fail-slow" || kind === "regression";
-  const known = isSlow ? undefined : OF_STOPS[type];
+  const known = isSlow({ kind }) ? undefined : OF_STOPS[type];
   const share = known === undefined ? null : known / KNOWN_CLASS;
   const earlier = machine === null || !incidents ? null : (incidents.get(machine) ?? 0);
   if (share === null && earlier === null) return null;
@@ -62,12 +64,10 @@ export function priorOf(
       : `${Math.round(100 * share)} % of such faults are of a ${type} (InfiniteHBD's trace, ${KNOWN_CLASS} faults of known class)`,
     earlier === null
       ? ""
-      : earlier === 0
-        ? `${machine} had no incident before`
-        : `${machine} had ${earlier} ${earlier === 1 ? "incident" : "incidents"} before`,
+      : `${machine} had ${earlier === 0 ? "no incident" : count(earlier, "incident")} before`,
   ].filter((text) => text !== "");
   return {
-    share,
+    share: share === null ? null : thousandths(share),
     logTimes: (share === null ? 0 : LEANING * Math.log(share / EVEN)) + returns,
     says: says.join("; "),
   };

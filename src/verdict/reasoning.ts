@@ -6,6 +6,7 @@ import type { Cause } from "../model/cause.ts";
 import type { Finding } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
 import type { Conflict, DecidingFinding, Reasoning } from "../model/reasoning.ts";
+import type { Case } from "./case.ts";
 import type { Hypothesis } from "./hypotheses.ts";
 import { isLoud, type Posterior, type Rival } from "./posterior.ts";
 import { probabilityOf } from "./reliability.ts";
@@ -21,8 +22,7 @@ const LEAST_RIVAL = 0.01;
 const MOST_CLAUSE = 200;
 
 export function reasoningOf(
-  job: Job,
-  findings: readonly Finding[],
+  given: Case,
   lead: Hypothesis | undefined,
   posterior: Posterior,
 ): Reasoning {
@@ -32,19 +32,14 @@ export function reasoningOf(
     .sort((a, b) => b.hypothesis.undamped - a.hypothesis.undamped);
   return {
     decidedBy: lead ? deciding(lead) : [],
-    conflicts: [...conflictsOf(job, findings, rivals), ...judgedRivals(findings, lead)].slice(
+    conflicts: [...conflictsOf(given, rivals), ...judgedRivals(given, lead)].slice(
       0,
       MOST_CONFLICTS,
     ),
     wouldChange: lead
-      ? [...counterfactuals(job, findings, lead, rivals), ...whatWouldClear(job, findings, lead)]
+      ? [...counterfactuals(given, lead, rivals), ...whatWouldClear(given, lead)]
       : [],
-    prior: lead?.prior
-      ? {
-          share: lead.prior.share === null ? null : thousandths(lead.prior.share),
-          says: lead.prior.says,
-        }
-      : null,
+    prior: lead?.prior ? { share: lead.prior.share, says: lead.prior.says } : null,
   };
 }
 
@@ -58,7 +53,7 @@ function deciding({ support }: Hypothesis): DecidingFinding[] {
     .slice(0, MOST_DECIDING);
 }
 
-function conflictsOf(job: Job, findings: readonly Finding[], rivals: readonly Rival[]): Conflict[] {
+function conflictsOf({ job, findings }: Case, rivals: readonly Rival[]): Conflict[] {
   return rivals.map(({ hypothesis, probability }) => ({
     who: nameOf(job, hypothesis),
     ranks: hypothesis.ranks,
@@ -71,10 +66,10 @@ function conflictsOf(job: Job, findings: readonly Finding[], rivals: readonly Ri
 }
 
 /** Whom else the judge of slowness weighed, where it names somebody. */
-function judgedRivals(findings: readonly Finding[], lead: Hypothesis | undefined): Conflict[] {
+function judgedRivals({ findings }: Case, lead: Hypothesis | undefined): Conflict[] {
   if (!lead?.isJudged) return [];
   const finding = findings.find(({ id }) => id === lead.evidence[0])!;
-  const rivals = factOf(finding, "slow-rank", "slow-device")?.judged?.rivals ?? [];
+  const rivals = factOf(finding, "slow-rank", "slow-device")?.judged.rivals ?? [];
   return rivals
     .filter(({ what, ranks }) => ranks.length > 0 || what === "unseen")
     .map(({ what, ranks, probability }) => ({
@@ -107,16 +102,14 @@ function whyNot(findings: readonly Finding[], { ranks, evidence, kind }: Hypothe
 
 /** Would the verdict stand without its strongest finding, and without what that finding's method clears? */
 function counterfactuals(
-  job: Job,
-  findings: readonly Finding[],
+  { job, findings }: Case,
   lead: Hypothesis,
   rivals: readonly Rival[],
 ): string[] {
   const [first] = lead.support;
   if (!first) return [];
   const left = lead.odds - first.logTimes;
-  const strongest = findings.find(({ id }) => id === first.finding);
-  if (!strongest) return [];
+  const strongest = findings.find(({ id }) => id === first.finding)!;
   const { method } = strongest;
   const without = `If it is not so that ${clauseOf(strongest)}`;
   const freed = (one: Hypothesis): number =>
@@ -134,70 +127,44 @@ function clauseOf({ says }: Finding): string {
   return cutText(says.split("; ")[0]!, MOST_CLAUSE);
 }
 
-interface Test {
-  /** What one could look at, and how it would look if the suspect were innocent. */
-  readonly says: (who: string) => string;
-  /** Whether it has been looked at: then it is no news. */
-  readonly isKnown?: (job: Job, lead: Hypothesis, findings: readonly Finding[]) => boolean;
-}
-
-const hasStack: Test["isKnown"] = ({ stacks }, { ranks }) => ranks.some((rank) => stacks.has(rank));
-
-const TESTS: Partial<Record<Cause, Test>> = {
-  "cpu-stall": {
-    says: (who) =>
-      `A Python stack of ${who} inside a collective, like the others', would clear it: it would only be waiting.`,
-    isKnown: (job, lead, findings) => lead.kind !== "hang" || hasStack(job, lead, findings),
-  },
-  dataloader: {
-    says: (who) => `A Python stack of ${who} outside its data loader would speak against it.`,
-    isKnown: hasStack,
-  },
-  storage: {
-    says: (who) => `Reads and writes of ${who} as fast as elsewhere would clear the storage.`,
-  },
-  "gpu-slow": {
-    says: (who) =>
-      `Clocks, power and temperature of the GPU of ${who} like its peers' would speak against it; so would a matrix product as fast as theirs (faultline agent validate).`,
-  },
-  "gpu-hang": {
-    says: (who) =>
-      `A GPU of ${who} that nvidia-smi shows idle, without an Xid, would speak for the network instead.`,
-  },
-  "gpu-error": {
-    says: (who) =>
-      `No Xid in dmesg of the machine of ${who}, and a GPU that passes dcgmi diag -r 3, would point at the program instead.`,
-    isKnown: (_, __, findings) => findings.some(({ says }) => /\bXid\b/i.test(says)),
-  },
-  "network-slow": {
-    says: (who) =>
-      `A bandwidth test between ${who} and a third machine as fast as elsewhere would clear the network there.`,
-  },
-  "network-hang": {
-    says: (who) =>
-      `Counters of the NIC of ${who} that keep counting while the job hangs would clear the network.`,
-  },
-  "process-gone": {
-    says: (who) => `A process of ${who} that still runs would clear it: ps on its machine.`,
-  },
-  "process-stopped": {
-    says: (who) =>
-      `A process of ${who} in state R or S that uses its CPU would clear it: ps on its machine.`,
-  },
-  "collective-mismatch": {
-    says: (who) =>
-      `Dumps in which ${who} issued the same operators in the same order as its group would clear it.`,
-    isKnown: ({ dumps }, { ranks }) => ranks.every((rank) => dumps.has(rank)),
-  },
-  "host-memory": {
-    says: (who) =>
-      `No line of the out-of-memory killer in dmesg of the machine of ${who} would point elsewhere.`,
-  },
+/** What one could look at, and how it would look if the suspect were innocent. */
+const WOULD_CLEAR: Partial<Record<Cause, string>> = {
+  "cpu-stall":
+    "A Python stack of {who} inside a collective, like the others', would clear it: it would only be waiting.",
+  dataloader: "A Python stack of {who} outside its data loader would speak against it.",
+  storage: "Reads and writes of {who} as fast as elsewhere would clear the storage.",
+  "gpu-slow":
+    "Clocks, power and temperature of the GPU of {who} like its peers' would speak against it; so would a matrix product as fast as theirs (faultline agent validate).",
+  "gpu-hang":
+    "A GPU of {who} that nvidia-smi shows idle, without an Xid, would speak for the network instead.",
+  "gpu-error":
+    "No Xid in dmesg of the machine of {who}, and a GPU that passes dcgmi diag -r 3, would point at the program instead.",
+  "network-slow":
+    "A bandwidth test between {who} and a third machine as fast as elsewhere would clear the network there.",
+  "network-hang":
+    "Counters of the NIC of {who} that keep counting while the job hangs would clear the network.",
+  "process-gone": "A process of {who} that still runs would clear it: ps on its machine.",
+  "process-stopped":
+    "A process of {who} in state R or S that uses its CPU would clear it: ps on its machine.",
+  "collective-mismatch":
+    "Dumps in which {who} issued the same operators in the same order as its group would clear it.",
+  "host-memory":
+    "No line of the out-of-memory killer in dmesg of the machine of {who} would point elsewhere.",
 };
 
-function whatWouldClear(job: Job, findings: readonly Finding[], lead: Hypothesis): string[] {
-  const test = TESTS[lead.cause];
-  return test && !test.isKnown?.(job, lead, findings) ? [test.says(nameOf(job, lead))] : [];
+/** Whether that has been looked at: then it is no news. */
+function isKnown({ job, findings }: Case, { cause, kind, ranks }: Hypothesis): boolean {
+  const hasStack = ranks.some((rank) => job.stacks.has(rank));
+  if (cause === "cpu-stall") return kind !== "hang" || hasStack;
+  if (cause === "dataloader") return hasStack;
+  if (cause === "gpu-error") return findings.some(({ says }) => /\bXid\b/i.test(says));
+  return cause === "collective-mismatch" && ranks.every((rank) => job.dumps.has(rank));
+}
+
+function whatWouldClear(given: Case, lead: Hypothesis): string[] {
+  const test = WOULD_CLEAR[lead.cause];
+  if (test === undefined || isKnown(given, lead)) return [];
+  return [test.replaceAll("{who}", () => nameOf(given.job, lead))];
 }
 
 function nameOf(job: Job, { name, ranks, type }: Hypothesis): string {

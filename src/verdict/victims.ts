@@ -1,9 +1,8 @@
 /** Ranks that show symptoms and are not to blame: shown to wait, with no fault of their own that anything tells of. */
-import { factOf } from "../model/facts.ts";
-import type { Finding, VerdictKind } from "../model/finding.ts";
+import { factsOf } from "../model/facts.ts";
 import type { Rank } from "../model/ids.ts";
-import type { Job } from "../model/job.ts";
 import type { Suspect } from "../model/verdict.ts";
+import { type Case, isStop } from "./case.ts";
 import type { Hypothesis } from "./hypotheses.ts";
 import { probabilityOf } from "./reliability.ts";
 
@@ -13,11 +12,9 @@ const DOUBT = 0.2;
 const SHOWS = 0.5;
 
 export function victimsOf(
-  job: Job,
-  kind: VerdictKind,
+  { job, kind, findings }: Case,
   suspects: readonly Suspect[],
   all: readonly Hypothesis[],
-  findings: readonly Finding[],
 ): Rank[] {
   const blamed = new Set(suspects.flatMap(({ ranks }) => ranks));
   // Of a crash whose rank is unknown, one of those that complain is no victim.
@@ -28,7 +25,7 @@ export function victimsOf(
   const faulty = new Set([
     ...blamed,
     ...all.filter(hasOwnFault).flatMap(({ ranks }) => ranks),
-    ...findings.flatMap((finding) => factOf(finding, "slow-before-stop")?.ranks ?? []),
+    ...factsOf(findings, "slow-before-stop").flatMap(({ ranks }) => ranks),
   ]);
   const machines = new Set(suspects.flatMap((one) => (one.ranks.length === 0 ? one.machine : [])));
   return [...new Set(cleared)]
@@ -40,8 +37,7 @@ export function victimsOf(
  * Whether one rank is accused for itself. That it waits where the job stopped does not clear it of having been slow, or
  * of a GPU unlike its peers'; it does clear it of having stopped the job.
  */
-function hasOwnFault({ type, ranks, kind, weight, undamped }: Hypothesis): boolean {
-  if ((type !== "rank" && type !== "gpu") || ranks.length !== 1) return false;
-  const isStop = kind === "hang" || kind === "crash";
-  return isStop ? weight >= SHOWS : probabilityOf(undamped) >= DOUBT;
+function hasOwnFault(one: Hypothesis): boolean {
+  if ((one.type !== "rank" && one.type !== "gpu") || one.ranks.length !== 1) return false;
+  return isStop(one) ? one.weight >= SHOWS : probabilityOf(one.undamped) >= DOUBT;
 }

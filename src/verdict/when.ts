@@ -1,19 +1,13 @@
 /** When it happened: the iteration in which the job stopped, and the time of the first symptom. */
-import { factOf, slowTimesOf } from "../model/facts.ts";
-import type { Finding, VerdictKind } from "../model/finding.ts";
+import { factOf, factsOf, slowTimesOf } from "../model/facts.ts";
+import type { Finding } from "../model/finding.ts";
 import type { Job } from "../model/job.ts";
 import type { Suspect, Verdict } from "../model/verdict.ts";
-import { machineTimes } from "./machine-evidence.ts";
-import { slowDownOf } from "./slow-down.ts";
+import { type Case, evidenceOf, firstOf, isSlow, isStop, slowDownOf } from "./case.ts";
 
-export function whenDidItHappen(
-  job: Job,
-  findings: readonly Finding[],
-  kind: VerdictKind,
-  suspects: readonly Suspect[],
-): Verdict["when"] {
-  const isSlow = kind === "fail-slow" || kind === "regression";
-  const slow = isSlow ? slowSince(findings, suspects) : null;
+export function whenDidItHappen(given: Case, suspects: readonly Suspect[]): Verdict["when"] {
+  const { job, kind, findings } = given;
+  const slow = isSlow(given) ? slowSince(given, suspects) : null;
   if (slow) {
     const { iteration, from, to, sinceStart, recordFrom } = slowTimesOf(slow)!;
     const rose = sinceStart === true ? riseOf(findings) : null;
@@ -23,14 +17,12 @@ export function whenDidItHappen(
     const isOpen = sinceStart === true && (recordFrom ?? 1) > FIRST;
     return { iteration: isOpen ? null : iteration, from, to };
   }
-  if (isSlow) return { iteration: riseOf(findings), from: null, to: null };
-  if (kind === "faulty-machine") return { iteration: null, ...machineTimes(findings, suspects) };
-  if (kind !== "hang" && kind !== "crash") return { iteration: null, from: null, to: null };
-  return {
-    iteration: iterationOf(job, suspects),
-    from: since(job, findings, kind, suspects),
-    to: null,
-  };
+  if (isSlow(given)) return { iteration: riseOf(findings), from: null, to: null };
+  if (isStop(given))
+    return { iteration: iterationOf(job, suspects), from: since(given, suspects), to: null };
+  const odd = factsOf(evidenceOf(given, suspects[0]), "odd-machine");
+  const [seen] = kind === "faulty-machine" ? odd : [];
+  return { iteration: null, from: seen?.since ?? null, to: seen?.until ?? null };
 }
 
 /** A record that begins with one of these begins with the job: a profiler and an iteration finder skip the first. */
@@ -44,8 +36,9 @@ const MOST_OF_IT = 0.5;
  * What is said of the first suspect tells best when it began; but ranks may cut iterations a little earlier than the log
  * prints them, and a record that begins in the middle of it knows no beginning.
  */
-function slowSince(findings: readonly Finding[], suspects: readonly Suspect[]): Finding | null {
-  const own = slowDownOf(evidenceOf(findings, suspects));
+function slowSince(given: Case, suspects: readonly Suspect[]): Finding | null {
+  const { findings } = given;
+  const own = slowDownOf(evidenceOf(given, suspects[0]));
   const printed = slowDownOf(findings.filter(({ method }) => method === "iterations/slow-down"));
   if (!own || !printed) return own ?? printed ?? slowDownOf(findings);
   const began = slowTimesOf(printed)!.iteration;
@@ -59,13 +52,8 @@ function slowSince(findings: readonly Finding[], suspects: readonly Suspect[]): 
 }
 
 function riseOf(findings: readonly Finding[]): number | null {
-  const rises = findings.map((finding) => factOf(finding, "even-iterations")?.riseFrom ?? null);
-  return rises.find((one) => one !== null) ?? null;
-}
-
-function evidenceOf(findings: readonly Finding[], suspects: readonly Suspect[]): Finding[] {
-  const ids = new Set(suspects[0]?.evidence);
-  return findings.filter(({ id }) => ids.has(id));
+  const rises = factsOf(findings, "even-iterations").map(({ riseFrom }) => riseFrom);
+  return rises.find((one) => one !== undefined) ?? null;
 }
 
 /** The first iteration that not everybody who reports iterations has finished. */
@@ -117,22 +105,16 @@ function iterationsByCounters(job: Job): number | null {
 /** Below this a multiple is likely to be chance. */
 const MIN_ITERATIONS = 4;
 
-function since(
-  job: Job,
-  findings: readonly Finding[],
-  kind: VerdictKind,
-  suspects: readonly Suspect[],
-): string | null {
-  const waiting = findings
-    .map(({ data }) => ("since" in data ? data.since : null))
-    .find((value) => typeof value === "string");
-  if (kind === "hang") return waiting ?? null;
+function since({ job, kind, findings }: Case, suspects: readonly Suspect[]): string | null {
+  const waiting = firstOf(findings, ({ data }) => ("since" in data ? data.since : null));
+  if (kind === "hang") return waiting;
   const blamed = new Set(suspects.flatMap((suspect) => suspect.ranks));
   const times = job.failures
     .filter(
       (failure) => failure.role === "own" && failure.rank !== null && blamed.has(failure.rank),
     )
     .flatMap((failure) => failure.timeMs ?? []);
-  if (times.length > 0) return new Date(times.reduce((a, b) => Math.min(a, b))).toISOString();
-  return waiting ?? null;
+  return times.length > 0
+    ? new Date(times.reduce((a, b) => Math.min(a, b))).toISOString()
+    : waiting;
 }

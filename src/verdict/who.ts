@@ -16,7 +16,13 @@ export function machineOf(job: Job, ranks: readonly Rank[]): string | null {
   return machines.size === 1 ? [...machines][0]! : null;
 }
 
-const BETWEEN: ReadonlySet<SuspectType> = new Set(["link", "nic", "switch"]);
+/** Devices between ranks. */
+export const BETWEEN: ReadonlySet<SuspectType> = new Set(["link", "nic", "switch"]);
+
+/** Whether the suspect is something between ranks, or what it causes shows there. */
+export function isOfNetwork({ type, cause }: Pick<Suspect, "type" | "cause">): boolean {
+  return BETWEEN.has(type) || cause === "network-slow" || cause === "network-hang";
+}
 
 /** Those of a network device that lies between several: each may show it in its metrics. */
 export function machinesBetween(
@@ -73,11 +79,11 @@ export function whoWords(job: Job, suspect: Suspect, gpu: number | null = null):
  * slow GPU reads as if it were the place of the trouble.
  */
 export function whereWords(job: Job, suspect: Suspect): string[] {
-  const { ranks, type, cause, machine } = suspect;
+  const { ranks, type, machine } = suspect;
   const info = ranks.length === 1 ? job.ranks.get(ranks[0]!) : undefined;
   if (!info) return [];
   const { gpu, pid, nic, leaf, stage } = info;
-  const isNetwork = type === "nic" || cause === "network-slow" || cause === "network-hang";
+  const isNetwork = isOfNetwork(suspect);
   return [
     // Commands are for some machine: that nobody can say for which must not be a riddle.
     machine === null && info.machine === null ? "the inputs do not name its machine" : "",

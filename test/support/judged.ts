@@ -40,7 +40,6 @@ export function judgedLink(probability: number): SlowDevice {
     growthMs: 58,
     device: "the link between ranks 2 and 10",
     explains: 1,
-    contradicts: 0,
     judged: {
       probability,
       healthyMs: 140,

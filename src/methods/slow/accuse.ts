@@ -258,7 +258,6 @@ function ofWire(
       growthMs: costMs,
       device: suspect.words,
       explains: wires.length,
-      contradicts: 0,
       judged: {
         probability: best.probability,
         healthyMs: usualMs(account, null, moment, false),

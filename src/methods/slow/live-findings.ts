@@ -82,7 +82,6 @@ export function culpritFinding(
           ...times,
           device: wireWords(ranks, job),
           explains: 1,
-          contradicts: 0,
         }
       : { fact: "slow-rank", ...times },
     accuses: isWire
@@ -174,7 +173,6 @@ export function wireFinding(
       ...(stretch.intermittent ? { slowIterations: [...slow] } : {}),
       device: words,
       explains: slow.length,
-      contradicts: 0,
       judged: judgedOf(stretch, culprit, weight),
     },
     accuses: [

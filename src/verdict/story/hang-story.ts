@@ -26,11 +26,7 @@ export function hangStory(
   const way = wayTo(waits.ops, blamed);
   if (way) {
     const hops = way.map((step) => hopOf(job, step));
-    const last = way.at(-1)!;
-    return {
-      story: { hops, ends: endsOf(job, verdict, last, waits.ops) },
-      lacks: [],
-    };
+    return { story: { hops, ends: endsOf(job, verdict, way.at(-1)!, waits.ops) }, lacks: [] };
   }
   const stuck = stuckTogether(waits.ops, blamed);
   if (!stuck) return lack("No story: no operator that ranks wait in leads to the suspect.");
@@ -118,17 +114,12 @@ function hopOf(job: Job, { op, from, to }: WayStep): StoryHop {
     .filter((rank) => shown.has(rank))
     .map((rank): StoryBar => {
       const machine = machineName(job, rank);
-      if (absent.has(rank)) return { rank, machine, ms: null, beforeMs: null, role: "absent" };
-      return {
-        rank,
-        machine,
-        ms: isKnown ? waited.get(rank)! : null,
-        beforeMs: null,
-        role: "waits",
-      };
+      const isAbsent = absent.has(rank);
+      const ms = isAbsent || !isKnown ? null : waited.get(rank)!;
+      return { rank, machine, ms, beforeMs: null, role: isAbsent ? "absent" : "waits" };
     });
-  const ms = waited.get(from) ?? null;
-  const since = ms === null ? "" : ` for ${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  const longMs = waited.get(from) ?? null;
+  const since = longMs === null ? "" : ` for ${(longMs / 1000).toFixed(longMs < 10_000 ? 1 : 0)} s`;
   const why = op.absent.find(({ rank }) => rank === to)?.why;
   const more = op.absent.length > 1 ? `; ${op.absent.length} of ${members.length} are missing` : "";
   const came = why ? `${capital(who(job, to))} ${WHY[why]}${more}.` : "No member is missing.";

@@ -3,6 +3,7 @@ import { cutText, harmless } from "../../base/text.ts";
 import type { Job } from "../../model/job.ts";
 import type { LogExcerpt } from "../../model/picture.ts";
 import type { Verdict } from "../../model/verdict.ts";
+import { isStop } from "../case.ts";
 
 const MOST_EXCERPTS = 12;
 const MOST_LINES = 20;
@@ -18,47 +19,45 @@ type ExcerptLine = LogExcerpt["lines"][number];
 interface KnownLine {
   readonly line: number;
   readonly text: string;
-  readonly timeMs: number;
-  readonly count: number;
-  readonly stream: number;
+  readonly timeMs?: number | null;
+  /** How many lines it stands for; one where nothing is said. */
+  readonly count?: number;
+  readonly stream?: number;
+}
+
+interface CitedLine {
+  readonly file: string;
+  readonly line: number;
+  /** It stands alone for so many that say the same of the suspects. */
+  readonly standsFor?: number;
 }
 
 /** The suspects' own lines come first and whole; of what others say of them, one line stands for all. */
 export function logExcerpts(job: Job, verdict: Verdict): LogExcerpt[] {
   const evidence = new Set(verdict.suspects.flatMap((suspect) => suspect.evidence));
   const isOwn = ({ id }: Findings[number]): boolean => evidence.size === 0 || evidence.has(id);
-  const own = verdict.findings.filter(isOwn);
-  const others = verdict.findings.filter((finding) => !isOwn(finding));
-  const cited = [...own.flatMap(citedLines), ...lastLines(job, verdict)];
-  const once = others.flatMap((finding) => {
-    const [first, ...rest] = citedLines(finding);
-    return first ? [{ ...first, count: 1 + rest.length }] : [];
+  const own = [...verdict.findings.filter(isOwn).flatMap(citedLines), ...lastLines(job, verdict)];
+  const once = verdict.findings.flatMap((finding) => {
+    const lines = isOwn(finding) ? [] : citedLines(finding);
+    return lines.slice(0, 1).map((first): CitedLine => ({ ...first, standsFor: lines.length }));
   });
-  const files = new Set([...cited, ...once].map(({ file }) => file));
-  const known = knownLines(job, files);
+  const cited = [...own, ...once];
+  const known = knownLines(job, new Set(cited.map(({ file }) => file)));
   const excerpts: LogExcerpt[] = [];
   const taken = new Set<string>();
-  for (const { file, line } of cited) {
+  for (const { file, line, standsFor } of cited) {
     if (excerpts.length >= MOST_EXCERPTS) break;
     const lines = known.get(file);
     if (!lines?.has(line) || taken.has(`${line} ${file}`)) continue;
-    const span = spanOf(job, file, line);
-    const keys = new Set(
-      cited.filter((one) => one.file === file && isIn(one.line, span)).map((one) => one.line),
-    );
+    const span: Span = standsFor === undefined ? spanOf(job, file, line) : [line, line];
+    const inSpan = own.filter((one) => one.file === file && isIn(one.line, span));
+    const keys = new Set([line, ...inSpan.map((one) => one.line)]);
     const fresh = new Map([...lines].filter(([number]) => !taken.has(`${number} ${file}`)));
+    if (standsFor !== undefined) fresh.set(line, { ...lines.get(line)!, count: standsFor });
     const excerpt = excerptOf(job, file, line, span, keys, fresh);
     for (const one of [...keys, ...excerpt.lines.map(({ line: number }) => number)])
       taken.add(`${one} ${file}`);
     excerpts.push(excerpt);
-  }
-  for (const { file, line, count } of once) {
-    if (excerpts.length >= MOST_EXCERPTS) break;
-    const lines = known.get(file);
-    if (!lines?.has(line) || taken.has(`${line} ${file}`)) continue;
-    taken.add(`${line} ${file}`);
-    const only = new Map([[line, { ...lines.get(line)!, count }]]);
-    excerpts.push(excerptOf(job, file, line, [line, line], new Set([line]), only));
   }
   return excerpts;
 }
@@ -66,7 +65,7 @@ export function logExcerpts(job: Job, verdict: Verdict): LogExcerpt[] {
 type Findings = Verdict["findings"];
 type Span = readonly [from: number, to: number];
 
-function citedLines({ at }: Findings[number]): { file: string; line: number }[] {
+function citedLines({ at }: Findings[number]): CitedLine[] {
   return at.flatMap(({ file, line = 0 }) => (line > 0 ? [{ file, line }] : []));
 }
 
@@ -74,9 +73,9 @@ function citedLines({ at }: Findings[number]): { file: string; line: number }[] 
  * Where the suspects' own logs end: what they did last, of a job that stopped. Of a slow one that is its regular end; and
  * what most others did last, too, tells nothing of the suspects.
  */
-function lastLines({ logs }: Job, { kind, suspects }: Verdict): { file: string; line: number }[] {
-  if (kind !== "hang" && kind !== "crash") return [];
-  const ranks = suspects.flatMap((suspect) => suspect.ranks).slice(0, MOST_OWN_LOGS);
+function lastLines({ logs }: Job, verdict: Verdict): CitedLine[] {
+  if (!isStop(verdict)) return [];
+  const ranks = verdict.suspects.flatMap((suspect) => suspect.ranks).slice(0, MOST_OWN_LOGS);
   return ranks.flatMap((rank) => {
     const log = logs.get(rank);
     if (!log || log.lastLine === 0) return [];
@@ -121,26 +120,20 @@ function knownLines(
     if (!lines.has(one.line)) lines.set(one.line, one);
   };
   if (logDigest) {
-    const nameOf = (stream: number): string | undefined =>
-      logDigest.files[logDigest.streams[stream]?.file ?? -1]?.name;
+    const { files: all, streams } = logDigest;
+    const nameOf = (stream: number): string | undefined => all[streams[stream]?.file ?? -1]?.name;
     const stands = standsFor(logDigest);
-    for (const { file, line, stream, shape, timeMs, text } of logDigest.kept) {
-      const count = stands(stream, shape);
-      add(logDigest.files[file]?.name, { line, text, timeMs, count, stream });
-    }
+    for (const { file, line, stream, shape, timeMs, text } of logDigest.kept)
+      add(all[file]?.name, { line, text, timeMs, count: stands(stream, shape), stream });
     for (const { stream, line, text, timeMs, rows = [] } of logDigest.blocks) {
-      add(nameOf(stream), { line, text, timeMs, count: 1, stream });
-      for (const row of rows) add(nameOf(stream), { ...row, timeMs: NaN, count: 1, stream });
+      add(nameOf(stream), { line, text, timeMs, stream });
+      for (const row of rows) add(nameOf(stream), { ...row, stream });
     }
-    for (const { file, line, text } of logDigest.shapes)
-      add(logDigest.files[file]?.name, { line, text, timeMs: NaN, count: 1, stream: -1 });
+    for (const { file, line, text } of logDigest.shapes) add(all[file]?.name, { line, text });
   }
-  for (const { file, line, text, timeMs } of failures)
-    add(file, { line, text, timeMs: timeMs ?? NaN, count: 1, stream: -1 });
-  for (const { file, lastLine, lastText, lastTimeMs } of logs.values()) {
-    const timeMs = lastTimeMs ?? NaN;
-    add(file, { line: lastLine, text: lastText, timeMs, count: 1, stream: -1 });
-  }
+  for (const { file, line, text, timeMs } of failures) add(file, { line, text, timeMs });
+  for (const { file, lastLine, lastText, lastTimeMs } of logs.values())
+    add(file, { line: lastLine, text: lastText, timeMs: lastTimeMs });
   return known;
 }
 
@@ -182,7 +175,7 @@ function excerptOf(
     )
     .slice(0, Math.max(MOST_LINES, span[1] - span[0] > 2 * AROUND ? MOST_WHOLE : 0))
     .sort((a, b) => a.line - b.line);
-  const stream = job.logDigest?.streams[lines.get(line)!.stream];
+  const stream = job.logDigest?.streams[lines.get(line)!.stream ?? -1];
   const failure = job.failures.find((one) => one.file === file && one.line === line);
   const rank = stream?.rank ?? failure?.rank ?? rankOf(job, file);
   const node = stream?.host ?? (rank === null ? null : (job.ranks.get(rank)?.machine ?? null));
@@ -194,8 +187,8 @@ function excerptOf(
       line: one.line,
       text: harmless(cutText(one.text.replaceAll("\t", "  "), MOST_CHARACTERS)),
       isKey: keys.has(one.line),
-      timeMs: Number.isFinite(one.timeMs) ? one.timeMs : null,
-      count: one.count,
+      timeMs: Number.isFinite(one.timeMs) ? one.timeMs! : null,
+      count: one.count ?? 1,
     })),
   };
 }

@@ -1,7 +1,7 @@
 /** What to look at on a machine that is not unlike its peers, by what it is suspected of. */
 import type { Cause } from "../../model/cause.ts";
 import type { Suspect } from "../../model/verdict.ts";
-import { isNetwork } from "./story-words.ts";
+import { isOfNetwork } from "../who.ts";
 
 /** Of the catalog, and of a machine's devices the one that matters. */
 export type PlainMetric = readonly [metric: string, device: "low" | "high"];
@@ -54,7 +54,7 @@ export function plainMetrics(
 
 function metricsOf(suspect: Suspected): readonly PlainMetric[] {
   const { type, cause } = suspect;
-  if (isNetwork(suspect)) return NETWORK;
+  if (isOfNetwork(suspect)) return NETWORK;
   if (type === "storage" || HOST_CAUSES.has(cause)) return HOST;
   return type === "gpu" || GPU_CAUSES.has(cause) ? GPU : ANY;
 }

@@ -70,7 +70,7 @@ describe("the story of a slow job", () => {
     const since = compared.ranks.map((one) => ({ ...one, ownMs: [null, one.ownMs[1]] as const }));
     const fact = judgedRank(0.97, { ...given, ranks: since });
     const { hops, ends } = storyOf(
-      { ...fact, judged: { ...fact.judged!, healthyMs: null } },
+      { ...fact, judged: { ...fact.judged, healthyMs: null } },
       {},
     ).story!;
     expect(hops[0]!.says).toContain("of DATA_PARALLEL_1; by chance");

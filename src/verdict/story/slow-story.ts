@@ -18,8 +18,8 @@ export function slowStory(
   const fact = findings
     .filter(({ id }) => first.evidence.includes(id))
     .map((finding) => factOf(finding, "slow-rank", "slow-device"))
-    .find((one) => one?.judged !== undefined);
-  if (!fact?.judged) return lack("the suspect was not compared with others");
+    .find((one) => one !== null);
+  if (!fact) return lack("the suspect was not compared with others");
   const told: Told = { job, suspects, first, judged: fact.judged };
   if (fact.fact === "slow-rank")
     return { story: { hops: [insideHop(told), ownHop(told)], ends: rankEnds(told) }, lacks: [] };

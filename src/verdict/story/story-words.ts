@@ -1,8 +1,7 @@
-/** How a story names ranks and machines, and which of its suspects is something between ranks. */
+/** How a story names ranks and machines. */
 import { cutText, harmless } from "../../base/text.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
-import type { Suspect } from "../../model/verdict.ts";
 
 /** Bars of an operator; more cannot be told apart. */
 export const MOST_BARS = 64;
@@ -23,11 +22,4 @@ export function machineName(job: Job, rank: Rank): string | null {
 export function who(job: Job, rank: Rank): string {
   const machine = machineName(job, rank);
   return machine === null ? `rank ${rank}` : `rank ${rank} (${machine})`;
-}
-
-const NETWORK: ReadonlySet<Suspect["type"]> = new Set(["link", "nic", "switch"]);
-
-/** Whether the suspect is something between ranks. */
-export function isNetwork({ type, cause }: Pick<Suspect, "type" | "cause">): boolean {
-  return NETWORK.has(type) || cause === "network-slow" || cause === "network-hang";
 }
