@@ -6,7 +6,7 @@
 import { effectOf, logMeanExp, logShiftOdds } from "../../maths/shift-odds.ts";
 import { type Account, growthAt, row } from "./account.ts";
 import { chanceBeside, scaleOf } from "./chance.ts";
-import { type LeadSeries, leadsInGroups, leadsInRoles } from "./leads.ts";
+import { type LeadSeries, leadsInGroups, leadsInRoles, type Reference } from "./leads.ts";
 import { lastingLevel } from "./levels.ts";
 import { type Shifts, shiftsAt } from "./shifts.ts";
 import { spikesOf, SPIKING } from "./spikes.ts";
@@ -52,10 +52,13 @@ export interface RankEvidence {
   readonly lasting: number;
   readonly lastingLead: number;
   readonly isNowAndThen: boolean;
-  /** The likeliest moment: a block, 0 for before the record; its lead there, and over which series. */
+  /** The likeliest moment: a block, 0 for before the record; by how much it leads since, and what leads are by chance. */
   readonly moment: number;
   readonly lead: number;
-  readonly series: number;
+  readonly chance: number;
+  /** Its leads, block by block, over the reference that tells most surely. */
+  readonly leads: Float64Array;
+  readonly reference: Reference;
 }
 
 export function compare(account: Account): Compared {
@@ -137,6 +140,7 @@ export function weighRanks(
   assumed: readonly number[] = [],
 ): RankEvidence[] {
   const { account, moments, series, leads, lateness, pace } = compared;
+  const { blocks } = account;
   const spiking = spikesOf(account, series[1] ?? series[0]!, assumed);
   const own = account.ranks.map((_, place) => Int32Array.of(place));
   const neighbours = neighboursOf(account);
@@ -161,6 +165,8 @@ export function weighRanks(
       if (withPace[i]! > withPace[best]!) best = i;
     }
     const lasting = overMoments(withPace);
+    const { lead, reference, references } = series[best]!;
+    const surest = leadLogs[best]!.surest[place]!;
     const log = Math.log((1 - SPIKING) * Math.exp(lasting) + SPIKING * Math.exp(spiking[place]!));
     return {
       place,
@@ -170,7 +176,9 @@ export function weighRanks(
       isNowAndThen: spiking[place]! > lasting,
       moment: moments[best]!,
       lead: leadLogs[best]!.growth[place]!,
-      series: leadLogs[best]!.series[place]!,
+      chance: leadLogs[best]!.chance[place]!,
+      leads: surest < 0 ? new Float64Array(blocks) : row(lead, surest, blocks),
+      reference: surest < 0 ? ALONE : references[reference[surest]!]!,
     };
   });
 }
@@ -209,12 +217,15 @@ function neighboursOf({ groups, ranks }: Account): (a: number, b: number) => boo
   return (a, b) => [...own[a]!].some((group) => own[b]!.has(group));
 }
 
-/** By place: the evidence, and the growth and series that it rests on. */
+/** By place: the evidence, the series and the growth that it rests on, and what growths are by chance. */
 interface Weighed {
   readonly log: Float64Array;
+  readonly surest: Int32Array;
   readonly growth: Float64Array;
-  readonly series: Int32Array;
+  readonly chance: Float64Array;
 }
+
+const ALONE: Reference = { group: 0, places: new Int32Array(0) };
 
 /** Series of one sort at one moment: of each rank all, and those that still tell beside who is slow by assumption. */
 interface Witnesses {
@@ -246,9 +257,11 @@ function weighShifts(
   const byChance = growths.map((own, place) => (own > 0 && waits(place) ? 0 : own));
   const chance = chanceBeside(byChance, (place) => assumed.includes(place));
   const log = new Float64Array(ranks);
+  const scales = new Float64Array(ranks);
   for (const place of asked) {
     if (surest[place]! < 0) continue;
     const chanceHere = chance(place);
+    scales[place] = Math.sqrt(chanceHere.variance);
     let slowest = 0;
     for (const other of beside(place)) slowest = Math.max(slowest, growths[other]! || 0);
     let against = 0;
@@ -265,5 +278,5 @@ function weighShifts(
     // The reference that agrees with the rank best counts; any other may only speak against it.
     log[place] = best + against;
   }
-  return { log, growth: growths, series: surest };
+  return { log, surest, growth: growths, chance: scales };
 }
