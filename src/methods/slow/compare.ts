@@ -5,21 +5,18 @@
  */
 import { effectOf, logMeanExp, logShiftOdds } from "../../maths/shift-odds.ts";
 import { type Account, growthAt, row } from "./account.ts";
-import { chanceBeside, scaleOf } from "./chance.ts";
+import { CHANCE_TAILS, chanceBeside, scaleOf } from "./chance.ts";
 import { type LeadSeries, leadsInGroups, leadsInRoles, type Reference } from "./leads.ts";
 import { lastingLevel } from "./levels.ts";
 import { type Shifts, shiftsAt } from "./shifts.ts";
 import { spikesOf, SPIKING } from "./spikes.ts";
 
-/** Fewest blocks in front of a moment: fewer follow one hiccup. Of short records a third of the blocks, at least two. */
-const FEWEST_BEFORE = 5;
-const FEWEST_BEFORE_OF_FEW = 2;
-/** Fewest blocks behind it: what lasts less is no lasting fault. */
-const FEWEST_SINCE = 3;
+/** Fewest blocks in front of a moment and behind it: fewer follow one hiccup, and what lasts less is no lasting fault. */
+const FEWEST_AROUND = 3;
 /** Moments that are asked about, spread evenly over longer records. */
 const MOST_MOMENTS = 48;
 /** Slow ranks on record add 10 to 100 % of an iteration; below 4 % nobody looks. */
-export const LEAST_LEAD = 0.04;
+const LEAST_LEAD = 0.04;
 const SLOW = effectOf(LEAST_LEAD, 0.3);
 /** Healthy iterations drift by a tenth, and sometimes far. */
 const PACE_DRIFT = 0.1;
@@ -82,7 +79,7 @@ export function compare(account: Account): Compared {
         blocks,
         roles.map((_, place) => place),
         moment,
-        leastOf(blocks).since,
+        FEWEST_AROUND,
       ),
     ),
     pace: Float64Array.from(moments, (moment) => (moment === 0 ? 0 : paceAt(account, moment))),
@@ -110,21 +107,13 @@ function notBack(
   return { ...shifts, growth };
 }
 
-function leastOf(blocks: number): { readonly before: number; readonly since: number } {
-  const before =
-    blocks >= 2 * FEWEST_BEFORE
-      ? FEWEST_BEFORE
-      : Math.max(FEWEST_BEFORE_OF_FEW, Math.floor(blocks / 3));
-  return { before, since: Math.min(before, FEWEST_SINCE) };
-}
-
 /** 0 first, then ascending. */
 function momentsOf(blocks: number): Int32Array {
-  const { before, since } = leastOf(blocks);
-  const many = Math.max(0, blocks - since - before + 1);
+  const many = Math.max(0, blocks - 2 * FEWEST_AROUND + 1);
   const asked = Math.min(MOST_MOMENTS, many);
-  const at = (i: number): number => before + Math.round((i * (many - 1)) / Math.max(1, asked - 1));
-  return Int32Array.of(0, ...Array.from({ length: asked }, (_, i) => at(i)));
+  const step = (many - 1) / Math.max(1, asked - 1);
+  const later = Array.from({ length: asked }, (_, i) => FEWEST_AROUND + Math.round(i * step));
+  return Int32Array.of(0, ...later);
 }
 
 export function paceAt({ lengthMs, unitMs }: Account, moment: number): number {
@@ -250,10 +239,9 @@ function weighShifts(
       surest[place] = s;
       growths[place] = growth[s]!;
     }
-  // Who became plainly later than some partner waits for that one.
+  // Who became plainly later than some partner waits for that one: what it leads others by it has from there, and not by chance.
   const waits = (place: number): boolean =>
     of[place]!.some((s) => growth[s]! < -PLAIN_ERRORS * error[s]!);
-  // What such a one leads others by it has from there, and not by chance.
   const byChance = growths.map((own, place) => (own > 0 && waits(place) ? 0 : own));
   const chance = chanceBeside(byChance, (place) => assumed.includes(place));
   const log = new Float64Array(ranks);
@@ -269,7 +257,7 @@ function weighShifts(
     for (const s of still[place]!) {
       if (Number.isNaN(growth[s]!)) continue;
       const scale = scaleOf(chanceHere, error[s]!, usualError[s]!, BESIDE * slowest);
-      const odds = logShiftOdds(growth[s]!, scale, chanceHere.tails, SLOW);
+      const odds = logShiftOdds(growth[s]!, scale, CHANCE_TAILS, SLOW);
       against = Math.min(against, odds);
       if (s === surest[place]) best = odds;
     }
