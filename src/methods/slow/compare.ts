@@ -131,17 +131,15 @@ export function weighRanks(
   const { account, moments, series, leads, lateness, pace } = compared;
   const { blocks } = account;
   const spiking = spikesOf(account, series[1] ?? series[0]!, assumed);
-  const own = account.ranks.map((_, place) => Int32Array.of(place));
+  const own = account.ranks.map((_, place) => [place]);
   const neighbours = neighboursOf(account);
-  const beside = (place: number): number[] =>
-    assumed.filter((other) => other !== place && neighbours(place, other));
   const leadLogs = leads.map((shifts, i) => {
     const { of } = series[i]!;
     const still = comparable(series[i]!, assumed);
-    return weighShifts({ shifts, of, still }, asked, assumed, beside);
+    return weighShifts(shifts, of, still, asked, assumed, neighbours);
   });
   const lateLogs = lateness.map((shifts) =>
-    weighShifts({ shifts, of: own, still: own }, asked, assumed, beside),
+    weighShifts(shifts, own, own, asked, assumed, neighbours),
   );
   return asked.map((place) => {
     let best = 0;
@@ -183,7 +181,7 @@ export function overMoments(logs: Float64Array): number {
 function comparable(
   { of, reference, references }: LeadSeries,
   assumed: readonly number[],
-): readonly Int32Array[] {
+): LeadSeries["of"] {
   if (assumed.length === 0) return of;
   const isAssumed = new Set(assumed);
   const slow = references.map(
@@ -216,29 +214,22 @@ interface Weighed {
 
 const ALONE: Reference = { group: 0, places: new Int32Array(0) };
 
-/** Series of one sort at one moment: of each rank all, and those that still tell beside who is slow by assumption. */
-interface Witnesses {
-  readonly shifts: Shifts;
-  readonly of: readonly Int32Array[];
-  readonly still: readonly Int32Array[];
-}
-
+/** At one moment; `of`: of each rank all series; `still`: those that still tell beside who is slow by assumption. */
 function weighShifts(
-  { shifts: { growth, error, usualError }, of, still }: Witnesses,
+  { growth, error, usualError }: Shifts,
+  of: LeadSeries["of"],
+  still: LeadSeries["of"],
   asked: readonly number[],
   assumed: readonly number[],
-  beside: (place: number) => readonly number[],
+  areNeighbours: (a: number, b: number) => boolean,
 ): Weighed {
   const ranks = of.length;
   const surest = new Int32Array(ranks).fill(-1);
-  const growths = new Float64Array(ranks).fill(NaN);
-  for (let place = 0; place < ranks; place++)
-    for (const s of still[place]!) {
-      if (Number.isNaN(growth[s]!)) continue;
-      if (surest[place]! >= 0 && error[s]! >= error[surest[place]!]!) continue;
-      surest[place] = s;
-      growths[place] = growth[s]!;
-    }
+  for (const [place, own] of still.entries())
+    for (const s of own)
+      if (!Number.isNaN(growth[s]!) && !(error[s]! >= (error[surest[place]!] ?? Infinity)))
+        surest[place] = s;
+  const growths = Float64Array.from(surest, (s) => growth[s] ?? NaN);
   // Who became plainly later than some partner waits for that one: what it leads others by it has from there, and not by chance.
   const waits = (place: number): boolean =>
     of[place]!.some((s) => growth[s]! < -PLAIN_ERRORS * error[s]!);
@@ -250,8 +241,10 @@ function weighShifts(
     if (surest[place]! < 0) continue;
     const chanceHere = chance(place);
     scales[place] = Math.sqrt(chanceHere.variance);
-    let slowest = 0;
-    for (const other of beside(place)) slowest = Math.max(slowest, growths[other]! || 0);
+    const others = assumed.filter(
+      (other) => other !== place && growths[other]! > 0 && areNeighbours(place, other),
+    );
+    const slowest = Math.max(0, ...others.map((other) => growths[other]!));
     let against = 0;
     let best = 0;
     for (const s of still[place]!) {

@@ -36,8 +36,7 @@ const MOST_SLOW = 4;
 const UNSEEN = 0.5;
 /** To name all that it may be is half an answer; two ends of one connection are one. */
 const NOT_SINGLED_OUT = 0.6;
-/** So many are tried as the first of several, and as many beside it. */
-const TRIED = 3;
+/** The likeliest ranks, of which several may be slow at once. */
 const CANDIDATES = 16;
 /** Machines and leaf switches that are weighed. */
 const MOST_SITES = 4;
@@ -148,31 +147,27 @@ function ofRanks(ranks: readonly RankEvidence[], log: number, prior: number): We
 
 /** Several at once: one after the other the likeliest beside those that are taken to be slow. What they do is no chance then. */
 function several(compared: Compared, single: readonly RankEvidence[], ranks: number): Weighed[] {
-  const found = new Map<string, Weighed>();
+  const found: Weighed[] = [];
   const likeliest = single.toSorted((a, b) => b.log - a.log).map(({ place }) => place);
-  for (const first of likeliest.slice(0, TRIED)) {
-    const places = [first];
-    let sets = ranks;
-    while (places.length < Math.min(MOST_SLOW, ranks >> 1)) {
-      const others = likeliest.slice(0, CANDIDATES).filter((place) => !places.includes(place));
-      if (others.length === 0) break;
-      const beside = weighRanks(compared, others, places);
-      const next = beside.reduce((a, b) => (a.lasting >= b.lasting ? a : b));
-      if (!(next.lasting > 0)) break;
-      places.push(next.place);
-      sets *= (ranks - places.length + 1) / places.length;
-      const key = places.toSorted((a, b) => a - b).join();
-      if (found.has(key)) continue;
-      const own = weighRanks(compared, places, places);
-      const leads = own.reduce((sum, { lastingLead }) => sum + lastingLead, 0);
-      // Each further one is rarer than the one before.
-      const further = (places.length * (places.length - 1)) / 2;
-      // What rank 0 does beside a slow rank may be its duties: it evaluates, logs and saves.
-      const duties = places.some((place) => compared.account.ranks[place] === 0) ? 0.5 : 1;
-      found.set(key, together(own, leads, (duties * ANOTHER ** further) / sets));
-    }
+  const [first, ...candidates] = likeliest.slice(0, CANDIDATES);
+  const places = [first!];
+  let sets = ranks;
+  while (places.length < Math.min(MOST_SLOW, ranks >> 1)) {
+    const others = candidates.filter((place) => !places.includes(place));
+    const beside = weighRanks(compared, others, places);
+    const next = beside.reduce((a, b) => (a.lasting >= b.lasting ? a : b));
+    if (!(next.lasting > 0)) break;
+    places.push(next.place);
+    sets *= (ranks - places.length + 1) / places.length;
+    const own = weighRanks(compared, places, places);
+    const leads = own.reduce((sum, { lastingLead }) => sum + lastingLead, 0);
+    // Each further one is rarer than the one before.
+    const further = (places.length * (places.length - 1)) / 2;
+    // What rank 0 does beside a slow rank may be its duties: it evaluates, logs and saves.
+    const duties = places.some((place) => compared.account.ranks[place] === 0) ? 0.5 : 1;
+    found.push(together(own, leads, (duties * ANOTHER ** further) / sets));
   }
-  return [...found.values()];
+  return found;
 }
 
 /** Iterations grew once, whoever of them made them longer. */
@@ -195,7 +190,7 @@ function machines(
       machine === null || own.length < 2 || own.length > where.length / 2 ? [] : [own],
     )
     .sort((a, b) => leastLead(b) - leastLead(a))
-    .slice(0, TRIED)
+    .slice(0, MOST_SITES)
     .map((own) => {
       const members = weighRanks(compared, own, own);
       // All of them are slow only if the one that shows it least does: partners of one slow rank lead others a little, too.
