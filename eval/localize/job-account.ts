@@ -26,9 +26,6 @@ export function accountOf(job: KeptJob, numbers: readonly number[]): Account {
     unitMs,
     lengthMs,
     inside: insideOf(job, numbers, unitMs),
-    late: unknown,
-    gpu: unknown,
-    isExact: false,
     issuing: new Float64Array(gpus * blocks),
     groups: [
       { id: -1, places: Int32Array.from(ranks) },

@@ -117,7 +117,7 @@ describe("diagnoseCulprit", () => {
     expect(verdict.findings.map(({ says }) => says)).toMatchInlineSnapshot(`
       [
         "iterations take 1.40 times as long since iteration 41 (1.00 s → 1.40 s)",
-        "rank 5 waits 405 ms less in an iteration than the others of DATA_PARALLEL (4 ms before); by chance such differences are 6 ms",
+        "rank 5 waits 405 ms less in each iteration than the 7 others of DATA_PARALLEL (before: about as long as they); by chance such leads are 6 ms",
       ]
     `);
     expect(verdict.when.iteration).toBe(SLOW_FROM);

@@ -7,7 +7,7 @@ import { type Blocks, blocksOf } from "./blocks.ts";
 import { callShares } from "./call-shares.ts";
 import { collectives } from "./calls.ts";
 import { rolesOf } from "./roles.ts";
-import { hasTrueTimes } from "./times.ts";
+import { peerOf } from "./times.ts";
 import { wiresOf } from "./wire-times.ts";
 
 /** Operators of a rank that carry a duration; with fewer it has no account. A few still ran when the record was written. */
@@ -26,10 +26,6 @@ export function accountOf(
   if (!(unitMs > 0)) return null;
   const roles = rolesOf(ranks, iterations, groups);
   const calls = collectives(blocks);
-  const isExact = ranks.every(hasTrueTimes);
-  const inside = summed(blocks, groups, unitMs);
-  const shares = isExact ? placedShares(blocks, groups, unitMs) : null;
-  const unknown = new Float64Array(inside.length).fill(NaN);
   return {
     ranks: ranks.map(({ rank }) => rank),
     blocks: numbers.length,
@@ -37,10 +33,7 @@ export function accountOf(
     areIterations,
     unitMs,
     lengthMs,
-    inside,
-    late: shares?.late ?? unknown,
-    gpu: shares?.gpu ?? unknown,
-    isExact,
+    inside: summed(blocks, groups, unitMs),
     issuing: issuingOf(blocks, unitMs),
     groups: groupsOf(blocks, groups),
     roles,
@@ -62,14 +55,8 @@ function isTimed({ ops, groupIds }: RankOperators): boolean {
 }
 
 /** What an all-to-all has for the rank itself is copied: nobody waits for it, and no source times it. */
-function isToItself(
-  { rank, ops, groupIds }: RankOperators,
-  op: number,
-  groups: readonly Group[],
-): boolean {
-  return (
-    ops.isP2p[op] === 1 && groups[groupIds[ops.group[op]!] ?? -1]?.ranks[ops.peer[op]!] === rank
-  );
+function isToItself(one: RankOperators, op: number, groups: readonly Group[]): boolean {
+  return one.ops.isP2p[op] === 1 && peerOf(one, op, groups) === one.rank;
 }
 
 /**
@@ -96,38 +83,6 @@ function summed(
   return inside;
 }
 
-/** Where starts and ends are on record: what lies between operators, up to the next call and behind it. */
-function placedShares(
-  { ranks, numbers, from, to }: Blocks,
-  groups: readonly Group[],
-  unitMs: number,
-): Pick<Account, "late" | "gpu"> {
-  const blocks = numbers.length;
-  const [late, gpu] = [new Float64Array(from.length), new Float64Array(from.length)];
-  for (const [place, one] of ranks.entries()) {
-    const { createdNs, startedNs, completedNs } = one.ops;
-    let busyNs = NaN;
-    for (let at = place * blocks; at < (place + 1) * blocks; at++) {
-      const [first, end] = [from[at]!, to[at]!];
-      const order = Array.from({ length: end - first }, (_, i) => first + i)
-        .filter((op) => startedNs[op]! <= completedNs[op]! && !isToItself(one, op, groups))
-        .sort((a, b) => startedNs[a]! - startedNs[b]!);
-      // Iterations that are not neighbours on record have nothing between them.
-      if (at > place * blocks && to[at - 1] !== first) busyNs = NaN;
-      for (const op of order) {
-        const started = startedNs[op]!;
-        if (started > busyNs) {
-          const issued = Math.min(Math.max(createdNs[op]!, busyNs), started);
-          late[at]! += (issued - busyNs) / 1e6 / unitMs;
-          gpu[at]! += (started - issued) / 1e6 / unitMs;
-        }
-        if (!(completedNs[op]! < busyNs)) busyNs = completedNs[op]!;
-      }
-    }
-  }
-  return { late, gpu };
-}
-
 /** Over how long a rank's calls are spread. */
 function issuingOf({ ranks, numbers, from, to }: Blocks, unitMs: number): Float64Array {
   return Float64Array.from(from, (first, at) => {
@@ -137,22 +92,22 @@ function issuingOf({ ranks, numbers, from, to }: Blocks, unitMs: number): Float6
 }
 
 function besideUnseen({ ranks }: Blocks, groups: readonly Group[]): Uint8Array {
-  const places = new Map(ranks.map(({ rank }, place) => [rank, place]));
+  const seen = new Set(ranks.map(({ rank }) => rank));
   const largest = groups.reduce((most, { ranks: { length } }) => Math.max(most, length), 0);
-  const beside = new Uint8Array(ranks.length);
-  for (const { ranks: members } of groups) {
-    const here = members.flatMap((rank) => places.get(rank) ?? []);
-    if (here.length < members.length && members.length < largest)
-      for (const place of here) beside[place] = 1;
-  }
-  return beside;
+  const partners = groups
+    .filter(({ ranks: all }) => all.length < largest && !all.every((rank) => seen.has(rank)))
+    .flatMap(({ ranks: all }) => all);
+  const beside = new Set(partners);
+  return Uint8Array.from(ranks, ({ rank }) => (beside.has(rank) ? 1 : 0));
 }
 
 function groupsOf({ ranks }: Blocks, groups: readonly Group[]): AccountGroup[] {
   const places = new Map(ranks.map(({ rank }, place) => [rank, place]));
-  const used = new Set<number>();
-  for (const { ops, groupIds } of ranks)
-    for (let op = 0; op < ops.count; op++) used.add(groupIds[ops.group[op]!] ?? -1);
+  const used = new Set(
+    ranks.flatMap(({ ops, groupIds }) =>
+      [...new Set(ops.group.subarray(0, ops.count))].map((g) => groupIds[g] ?? -1),
+    ),
+  );
   const everybody = { id: -1, places: Int32Array.from(ranks, (_, place) => place) };
   const seen = new Map([[everybody.places.join(), everybody]]);
   for (const { id, ranks: members } of groups) {

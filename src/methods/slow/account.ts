@@ -1,8 +1,7 @@
 /**
  * The account of a rank's time that every answer about speed rests on: of each block of time, how long an operator was under way
- * (`inside`: it communicates, or waits for others), and of the rest how long its CPU had not issued the next one (`late`) and how
- * long its GPU computed first (`gpu`). Columns, rank-major: rank at place p in block k lies at p · blocks + k. All are shares of
- * the usual block.
+ * (`inside`: it communicates, or waits for others), and of what it did instead, what its calls tell (`calls`). Columns, rank-major:
+ * rank at place p in block k lies at p · blocks + k. All are shares of the usual block.
  */
 import { median } from "../../maths/robust.ts";
 import type { Rank } from "../../model/ids.ts";
@@ -19,10 +18,6 @@ export interface Account {
   readonly unitMs: number;
   readonly lengthMs: Float64Array;
   readonly inside: Float64Array;
-  /** Where the source tells when operators started; else both are NaN and only their sum is known. */
-  readonly late: Float64Array;
-  readonly gpu: Float64Array;
-  readonly isExact: boolean;
   /** From the CPU's first call of a block to its last. */
   readonly issuing: Float64Array;
   /** Groups in use and, first of all, the group of all ranks: places of their members, two or more, each set once. */
@@ -85,8 +80,10 @@ export function medianWithout(sorted: Float64Array, own: number): number {
   return n % 2 === 1 ? at(half) : (at(half - 1) + at(half)) / 2;
 }
 
-/** Difference of a series' medians behind a block and in front of it; of block 0 its median. */
+/** Difference of a series' medians behind a block and in front of it; of block 0 its median. What is NaN is not known. */
 export function growthAt(series: Float64Array, block: number): number {
-  const behind = median(series.subarray(block));
-  return block === 0 ? behind : behind - median(series.subarray(0, block));
+  const known = (values: Float64Array): number =>
+    median(values.filter((value) => !Number.isNaN(value)));
+  const behind = known(series.subarray(block));
+  return block === 0 ? behind : behind - known(series.subarray(0, block));
 }

@@ -35,69 +35,52 @@ export interface Blocks {
 export function blocksOf(all: readonly RankOperators[], last = Infinity): Blocks | null {
   if (all.length < 2) return null;
   const { ranks, numbers } = commonIterations(all, last);
-  if (last < Infinity && numbers.length < FEWEST_ITERATIONS) return null;
-  return numbers.length < FEWEST_ITERATIONS ? stretchesOf(all) : ofIterations(ranks, numbers);
+  if (numbers.length >= FEWEST_ITERATIONS) return ofIterations(ranks, numbers);
+  return last < Infinity ? null : stretchesOf(all);
 }
 
 function commonIterations(
   all: readonly RankOperators[],
   last: number,
-): {
-  readonly ranks: readonly RankOperators[];
-  readonly numbers: readonly number[];
-} {
+): Pick<Blocks, "ranks" | "numbers"> {
   const held = new Map<number, number>();
-  const sets = all.map(({ iteration }) =>
-    iteration.filter((n) => n > WARM_UP_ITERATIONS && n <= last),
+  const sets = all.map(
+    ({ iteration }) => new Set(iteration.filter((n) => n > WARM_UP_ITERATIONS && n <= last)),
   );
   for (const own of sets) for (const number of own) held.set(number, (held.get(number) ?? 0) + 1);
-  const common = (count: number): number[] =>
-    [...held].filter(([, n]) => n >= count).map(([number]) => number);
-  const byAll = common(all.length);
-  const most = Math.floor(MOST_LEFT_OUT * all.length);
-  // Those that hold what nearly all hold.
-  const nearly = common(all.length - most);
-  if (most > 0 && nearly.length >= WORTH_LEAVING_OUT * Math.max(1, byAll.length)) {
-    const wanted = new Set(nearly);
-    const kept = all.filter((_, place) => {
-      let own = 0;
-      for (const number of sets[place]!) if (wanted.has(number)) own++;
-      return own === wanted.size;
-    });
-    if (kept.length >= all.length - most) return { ranks: kept, numbers: ordered(nearly) };
-  }
-  return { ranks: all, numbers: ordered(byAll) };
+  const heldBy = (fewest: number): Float64Array =>
+    Float64Array.from([...held].flatMap(([number, ranks]) => (ranks >= fewest ? [number] : [])))
+      .sort()
+      .slice(-MOST_ITERATIONS);
+  const byAll = heldBy(all.length);
+  const fewest = all.length - Math.floor(MOST_LEFT_OUT * all.length);
+  const byMost = heldBy(fewest);
+  const kept = all.filter((_, place) => byMost.every((number) => sets[place]!.has(number)));
+  const isWorth = byMost.length >= WORTH_LEAVING_OUT * Math.max(1, byAll.length);
+  return isWorth && kept.length >= fewest
+    ? { ranks: kept, numbers: byMost }
+    : { ranks: all, numbers: byAll };
 }
 
-function ordered(numbers: readonly number[]): number[] {
-  return numbers.toSorted((a, b) => a - b).slice(-MOST_ITERATIONS);
-}
-
-function ofIterations(ranks: readonly RankOperators[], numbers: readonly number[]): Blocks {
-  const blocks = numbers.length;
-  const from = new Int32Array(ranks.length * blocks);
-  const to = new Int32Array(ranks.length * blocks);
-  const iterations = ranks.map((one, place) => {
-    const at = new Map(Array.from(one.iteration, (number, i) => [number, i]));
-    return Int32Array.from(numbers, (number, k) => {
-      const i = at.get(number)!;
-      from[place * blocks + k] = one.from[i]!;
-      to[place * blocks + k] = one.to[i]!;
-      return i;
-    });
+function ofIterations(ranks: readonly RankOperators[], numbers: Float64Array): Blocks {
+  const iterations = ranks.map(({ iteration }) => {
+    const at = new Map(Array.from(iteration, (number, i) => [number, i]));
+    return Int32Array.from(numbers, (number) => at.get(number)!);
   });
-  const lengths = new Float64Array(ranks.length);
+  const cut = (side: "from" | "to"): Int32Array =>
+    Int32Array.from(
+      ranks.flatMap((one, place) => Array.from(iterations[place]!, (i) => one[side][i]!)),
+    );
   const lengthMs = Float64Array.from(numbers, (_, k) => {
-    for (const [place, one] of ranks.entries())
-      lengths[place] = one.durationMs[iterations[place]![k]!]!;
-    return lengths.toSorted()[ranks.length >> 1]!;
+    const lengths = Float64Array.from(ranks, (one, p) => one.durationMs[iterations[p]![k]!]!);
+    return lengths.sort()[ranks.length >> 1]!;
   });
   return {
     ranks,
-    numbers: Float64Array.from(numbers),
+    numbers,
     areIterations: true,
-    from,
-    to,
+    from: cut("from"),
+    to: cut("to"),
     iterations,
     lengthMs,
   };
@@ -105,20 +88,17 @@ function ofIterations(ranks: readonly RankOperators[], numbers: readonly number[
 
 /** Of the time that all ranks have on record; null where there is none. */
 function stretchesOf(ranks: readonly RankOperators[]): Blocks | null {
-  let [fromMs, toMs] = [-Infinity, Infinity];
-  for (const one of ranks) {
-    if (one.ops.count === 0) return null;
-    fromMs = Math.max(fromMs, absoluteMs(one, 0));
-    toMs = Math.min(toMs, absoluteMs(one, one.ops.count - 1));
-  }
+  if (ranks.some(({ ops }) => ops.count === 0)) return null;
+  const fromMs = Math.max(...ranks.map((one) => absoluteMs(one, 0)));
+  const toMs = Math.min(...ranks.map((one) => absoluteMs(one, one.ops.count - 1)));
   const lengthMs = (toMs - fromMs) / STRETCHES;
   if (!(lengthMs > 0)) return null;
+  const numbers = Float64Array.from({ length: STRETCHES }, (_, k) => fromMs + k * lengthMs);
   const from = new Int32Array(ranks.length * STRETCHES);
   const to = new Int32Array(ranks.length * STRETCHES);
   for (const [place, one] of ranks.entries()) {
     let op = 0;
-    for (let k = 0; k < STRETCHES; k++) {
-      const begin = fromMs + k * lengthMs;
+    for (const [k, begin] of numbers.entries()) {
       while (op < one.ops.count && absoluteMs(one, op) < begin) op++;
       from[place * STRETCHES + k] = op;
       while (op < one.ops.count && absoluteMs(one, op) < begin + lengthMs) op++;
@@ -127,7 +107,7 @@ function stretchesOf(ranks: readonly RankOperators[]): Blocks | null {
   }
   return {
     ranks,
-    numbers: Float64Array.from({ length: STRETCHES }, (_, k) => fromMs + k * lengthMs),
+    numbers,
     areIterations: false,
     from,
     to,

@@ -27,43 +27,33 @@ export function callShares(
   const [waited, waitedGpu] = [new Float64Array(size), new Float64Array(size)];
   const firstBehind = new Float64Array(size).fill(NaN);
   const firstMs = new Float64Array(size).fill(Infinity);
-  const zeroNs = ranks[0]!.epochNs;
-  const shiftMs = Float64Array.from(ranks, (one) => epochShiftMs(one, zeroNs));
-  const clocks = clocksOf(ranks.length, groups, unitMs, (visit) => {
-    for (const group of groups) eachCall(group, ranks, shiftMs, visit);
-  });
-  for (const [place, aheadMs] of clocks.entries()) shiftMs[place]! -= aheadMs;
-  for (const group of groups) {
-    const alike = [...groupBy(group.members.keys(), (m) => roles[group.members[m]!]!).values()];
-    eachCall(group, ranks, shiftMs, (call) => {
-      const { places, issuedMs, tookMs, endMs } = call;
-      const { count } = call;
-      const issues = sorted(issuedMs, count);
-      const stays = sorted(tookMs, count);
-      for (let j = 0; j < count; j++) {
-        const at = places[j]! * blocks + call.block;
-        const late = issuedMs[j]! - medianWithout(issues, issuedMs[j]!);
-        behind.add(at, late);
+  const shiftMs = inStep(ranks, groups, unitMs);
+  for (const group of groups)
+    eachCall(group, ranks, shiftMs, ({ block, places, issuedMs, tookMs }) => {
+      const endMs = issuedMs.reduce((end, ms, j) => Math.max(end, ms + tookMs[j]!), -Infinity);
+      const late = beyondOthers(issuedMs);
+      const longer = beyondOthers(tookMs);
+      for (const [j, place] of places.entries()) {
+        const at = place * blocks + block;
+        behind.add(at, late[j]!);
         if (issuedMs[j]! < firstMs[at]!) {
           firstMs[at] = issuedMs[j]!;
-          firstBehind[at] = late / unitMs;
+          firstBehind[at] = late[j]! / unitMs;
         }
-        const lead = medianWithout(stays, tookMs[j]!) - tookMs[j]!;
+        const lead = -longer[j]!;
         if (!(lead > LEAST_LEAD * unitMs)) continue;
         // No member is through before the last one is, and nothing begins before it was issued.
         const queued = Math.max(0, endMs - tookMs[j]! - issuedMs[j]!);
         waited[at]! += lead / unitMs;
         waitedGpu[at]! += Math.min(lead, queued) / unitMs;
       }
-      if (alike.length > 1) latenessAmong(alike, call, behindRole, blocks);
-      else
-        for (let j = 0; j < count; j++)
-          behindRole.add(
-            places[j]! * blocks + call.block,
-            issuedMs[j]! - medianWithout(issues, issuedMs[j]!),
-          );
+      for (const alike of groupBy(places.keys(), (j) => roles[places[j]!]!).values()) {
+        if (alike.length < 2) continue;
+        const lateHere = beyondOthers(Float64Array.from(alike, (j) => issuedMs[j]!));
+        for (const [k, j] of alike.entries())
+          behindRole.add(places[j]! * blocks + block, lateHere[k]!);
+      }
     });
-  }
   return {
     behind: behind.over(unitMs),
     behindRole: behindRole.over(unitMs),
@@ -94,16 +84,18 @@ class MeanOf {
   }
 }
 
-/** One call: those of its members that recorded it. Overwritten by the next one. */
+/** Each value's distance from the median of the others. */
+function beyondOthers(values: Float64Array): Float64Array {
+  const sorted = values.toSorted();
+  return values.map((value) => value - medianWithout(sorted, value));
+}
+
+/** One call, of those members that recorded it. */
 interface Call {
-  block: number;
-  count: number;
-  /** Which member of the group, and which place of the account. */
-  readonly members: Int32Array;
+  readonly block: number;
   readonly places: Int32Array;
   readonly issuedMs: Float64Array;
   readonly tookMs: Float64Array;
-  endMs: number;
 }
 
 /** Calls that two members or more recorded. */
@@ -114,80 +106,40 @@ function eachCall(
   visit: (call: Call) => void,
 ): void {
   const n = members.length;
-  const call: Call = {
-    block: -1,
-    count: 0,
-    members: new Int32Array(n),
-    places: new Int32Array(n),
-    issuedMs: new Float64Array(n),
-    tookMs: new Float64Array(n),
-    endMs: NaN,
-  };
   for (let at = 0; at < calls; at++) {
-    call.count = 0;
-    call.block = block[at]!;
-    call.endMs = -Infinity;
-    for (let m = 0; m < n && call.block >= 0; m++) {
-      const index = op[at * n + m]!;
-      if (index < 0) continue;
-      const place = members[m]!;
-      const { ops } = ranks[place]!;
-      const j = call.count++;
-      call.members[j] = m;
-      call.places[j] = place;
-      call.issuedMs[j] = shiftMs[place]! + ops.createdNs[index]! / 1e6;
-      call.tookMs[j] = ops.durationMs[index]!;
-      call.endMs = Math.max(call.endMs, call.issuedMs[j] + call.tookMs[j]);
-    }
-    if (call.count > 1) visit(call);
-  }
-}
-
-function sorted(values: Float64Array, count: number): Float64Array {
-  return values.slice(0, count).sort();
-}
-
-/** Lateness beside those members alone that run the same program. */
-function latenessAmong(
-  alike: readonly (readonly number[])[],
-  { members, places, issuedMs, count, block }: Call,
-  behind: MeanOf,
-  blocks: number,
-): void {
-  const at = new Map<number, number>();
-  for (let j = 0; j < count; j++) at.set(members[j]!, j);
-  for (const own of alike) {
-    const here = own.flatMap((m) => at.get(m) ?? []);
+    const own = op.subarray(at * n, (at + 1) * n);
+    const here = [...members.keys()].filter((m) => own[m]! >= 0);
     if (here.length < 2) continue;
-    const issues = Float64Array.from(here, (j) => issuedMs[j]!).sort();
-    for (const j of here)
-      behind.add(places[j]! * blocks + block, issuedMs[j]! - medianWithout(issues, issuedMs[j]!));
+    const columns = here.map((m) => ranks[members[m]!]!.ops);
+    visit({
+      block: block[at]!,
+      places: Int32Array.from(here, (m) => members[m]!),
+      issuedMs: Float64Array.from(
+        here,
+        (m, j) => shiftMs[members[m]!]! + columns[j]!.createdNs[own[m]!]! / 1e6,
+      ),
+      tookMs: Float64Array.from(here, (m, j) => columns[j]!.durationMs[own[m]!]!),
+    });
   }
 }
 
-/** How far each rank's clock is ahead, as far as clocks may be: the earliest of its calls still come late by that. */
-function clocksOf(
-  ranks: number,
+/** What is added to each rank's times so that they may be compared: as far as clocks are apart, the earliest of a rank's calls still come late. */
+function inStep(
+  ranks: Blocks["ranks"],
   groups: readonly GroupCalls[],
   unitMs: number,
-  each: (visit: (call: Call) => void) => void,
 ): Float64Array {
-  const most = new Float64Array(ranks);
-  for (const { members, calls } of groups) for (const place of members) most[place]! += calls;
-  const late = Array.from(most, (calls) => new Float64Array(calls));
-  const counts = new Int32Array(ranks);
-  each(({ places, issuedMs, count }) => {
-    const issues = sorted(issuedMs, count);
-    for (let j = 0; j < count; j++) {
-      const place = places[j]!;
-      late[place]![counts[place]!++] = issuedMs[j]! - medianWithout(issues, issuedMs[j]!);
-    }
-  });
-  return Float64Array.from(late, (values, place) => {
-    const known = values.subarray(0, counts[place]).sort();
-    const aheadMs = known[Math.floor(EARLIEST * known.length)] ?? 0;
+  const shiftMs = Float64Array.from(ranks, (one) => epochShiftMs(one, ranks[0]!.epochNs));
+  const late = ranks.map(() => [] as number[]);
+  for (const group of groups)
+    eachCall(group, ranks, shiftMs, ({ places, issuedMs }) => {
+      for (const [j, ms] of beyondOthers(issuedMs).entries()) late[places[j]!]!.push(ms);
+    });
+  return shiftMs.map((ms, place) => {
+    const own = Float64Array.from(late[place]!).sort();
+    const aheadMs = own[Math.floor(EARLIEST * own.length)] ?? 0;
     // No rank is two iterations late in nearly all of its calls: that is a clock that nobody keeps in step.
-    if (Math.abs(aheadMs) > 2 * unitMs) return aheadMs;
-    return Math.max(-CLOCKS_APART_MS, Math.min(CLOCKS_APART_MS, aheadMs));
+    if (Math.abs(aheadMs) > 2 * unitMs) return ms - aheadMs;
+    return ms - Math.max(-CLOCKS_APART_MS, Math.min(CLOCKS_APART_MS, aheadMs));
   });
 }

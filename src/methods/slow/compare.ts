@@ -5,21 +5,18 @@
  */
 import { effectOf, logMeanExp, logShiftOdds } from "../../maths/shift-odds.ts";
 import { type Account, growthAt, row } from "./account.ts";
-import { chanceBeside, scaleOf } from "./chance.ts";
-import { type LeadSeries, leadsInGroups, leadsInRoles } from "./leads.ts";
+import { CHANCE_TAILS, chanceBeside, scaleOf } from "./chance.ts";
+import { type LeadSeries, leadsInGroups, leadsInRoles, type Reference } from "./leads.ts";
 import { lastingLevel } from "./levels.ts";
 import { type Shifts, shiftsAt } from "./shifts.ts";
 import { spikesOf, SPIKING } from "./spikes.ts";
 
-/** Fewest blocks in front of a moment: fewer follow one hiccup. Of short records a third of the blocks, at least two. */
-const FEWEST_BEFORE = 5;
-const FEWEST_BEFORE_OF_FEW = 2;
-/** Fewest blocks behind it: what lasts less is no lasting fault. */
-const FEWEST_SINCE = 3;
+/** Fewest blocks in front of a moment and behind it: fewer follow one hiccup, and what lasts less is no lasting fault. */
+const FEWEST_AROUND = 3;
 /** Moments that are asked about, spread evenly over longer records. */
 const MOST_MOMENTS = 48;
 /** Slow ranks on record add 10 to 100 % of an iteration; below 4 % nobody looks. */
-export const LEAST_LEAD = 0.04;
+const LEAST_LEAD = 0.04;
 const SLOW = effectOf(LEAST_LEAD, 0.3);
 /** Healthy iterations drift by a tenth, and sometimes far. */
 const PACE_DRIFT = 0.1;
@@ -52,10 +49,13 @@ export interface RankEvidence {
   readonly lasting: number;
   readonly lastingLead: number;
   readonly isNowAndThen: boolean;
-  /** The likeliest moment: a block, 0 for before the record; its lead there, and over which series. */
+  /** The likeliest moment: a block, 0 for before the record; by how much it leads since, and what leads are by chance. */
   readonly moment: number;
   readonly lead: number;
-  readonly series: number;
+  readonly chance: number;
+  /** Its leads, block by block, over the reference that tells most surely. */
+  readonly leads: Float64Array;
+  readonly reference: Reference;
 }
 
 export function compare(account: Account): Compared {
@@ -79,7 +79,7 @@ export function compare(account: Account): Compared {
         blocks,
         roles.map((_, place) => place),
         moment,
-        leastOf(blocks).since,
+        FEWEST_AROUND,
       ),
     ),
     pace: Float64Array.from(moments, (moment) => (moment === 0 ? 0 : paceAt(account, moment))),
@@ -107,21 +107,13 @@ function notBack(
   return { ...shifts, growth };
 }
 
-function leastOf(blocks: number): { readonly before: number; readonly since: number } {
-  const before =
-    blocks >= 2 * FEWEST_BEFORE
-      ? FEWEST_BEFORE
-      : Math.max(FEWEST_BEFORE_OF_FEW, Math.floor(blocks / 3));
-  return { before, since: Math.min(before, FEWEST_SINCE) };
-}
-
 /** 0 first, then ascending. */
 function momentsOf(blocks: number): Int32Array {
-  const { before, since } = leastOf(blocks);
-  const many = Math.max(0, blocks - since - before + 1);
+  const many = Math.max(0, blocks - 2 * FEWEST_AROUND + 1);
   const asked = Math.min(MOST_MOMENTS, many);
-  const at = (i: number): number => before + Math.round((i * (many - 1)) / Math.max(1, asked - 1));
-  return Int32Array.of(0, ...Array.from({ length: asked }, (_, i) => at(i)));
+  const step = (many - 1) / Math.max(1, asked - 1);
+  const later = Array.from({ length: asked }, (_, i) => FEWEST_AROUND + Math.round(i * step));
+  return Int32Array.of(0, ...later);
 }
 
 export function paceAt({ lengthMs, unitMs }: Account, moment: number): number {
@@ -137,18 +129,17 @@ export function weighRanks(
   assumed: readonly number[] = [],
 ): RankEvidence[] {
   const { account, moments, series, leads, lateness, pace } = compared;
+  const { blocks } = account;
   const spiking = spikesOf(account, series[1] ?? series[0]!, assumed);
-  const own = account.ranks.map((_, place) => Int32Array.of(place));
+  const own = account.ranks.map((_, place) => [place]);
   const neighbours = neighboursOf(account);
-  const beside = (place: number): number[] =>
-    assumed.filter((other) => other !== place && neighbours(place, other));
   const leadLogs = leads.map((shifts, i) => {
     const { of } = series[i]!;
     const still = comparable(series[i]!, assumed);
-    return weighShifts({ shifts, of, still }, asked, assumed, beside);
+    return weighShifts(shifts, of, still, asked, assumed, neighbours);
   });
   const lateLogs = lateness.map((shifts) =>
-    weighShifts({ shifts, of: own, still: own }, asked, assumed, beside),
+    weighShifts(shifts, own, own, asked, assumed, neighbours),
   );
   return asked.map((place) => {
     let best = 0;
@@ -161,6 +152,8 @@ export function weighRanks(
       if (withPace[i]! > withPace[best]!) best = i;
     }
     const lasting = overMoments(withPace);
+    const { lead, reference, references } = series[best]!;
+    const surest = leadLogs[best]!.surest[place]!;
     const log = Math.log((1 - SPIKING) * Math.exp(lasting) + SPIKING * Math.exp(spiking[place]!));
     return {
       place,
@@ -170,7 +163,9 @@ export function weighRanks(
       isNowAndThen: spiking[place]! > lasting,
       moment: moments[best]!,
       lead: leadLogs[best]!.growth[place]!,
-      series: leadLogs[best]!.series[place]!,
+      chance: leadLogs[best]!.chance[place]!,
+      leads: surest < 0 ? new Float64Array(blocks) : row(lead, surest, blocks),
+      reference: surest < 0 ? ALONE : references[reference[surest]!]!,
     };
   });
 }
@@ -186,7 +181,7 @@ export function overMoments(logs: Float64Array): number {
 function comparable(
   { of, reference, references }: LeadSeries,
   assumed: readonly number[],
-): readonly Int32Array[] {
+): LeadSeries["of"] {
   if (assumed.length === 0) return of;
   const isAssumed = new Set(assumed);
   const slow = references.map(
@@ -209,54 +204,53 @@ function neighboursOf({ groups, ranks }: Account): (a: number, b: number) => boo
   return (a, b) => [...own[a]!].some((group) => own[b]!.has(group));
 }
 
-/** By place: the evidence, and the growth and series that it rests on. */
+/** By place: the evidence, the series and the growth that it rests on, and what growths are by chance. */
 interface Weighed {
   readonly log: Float64Array;
+  readonly surest: Int32Array;
   readonly growth: Float64Array;
-  readonly series: Int32Array;
+  readonly chance: Float64Array;
 }
 
-/** Series of one sort at one moment: of each rank all, and those that still tell beside who is slow by assumption. */
-interface Witnesses {
-  readonly shifts: Shifts;
-  readonly of: readonly Int32Array[];
-  readonly still: readonly Int32Array[];
-}
+const ALONE: Reference = { group: 0, places: new Int32Array(0) };
 
+/** At one moment; `of`: of each rank all series; `still`: those that still tell beside who is slow by assumption. */
 function weighShifts(
-  { shifts: { growth, error, usualError }, of, still }: Witnesses,
+  { growth, error, usualError }: Shifts,
+  of: LeadSeries["of"],
+  still: LeadSeries["of"],
   asked: readonly number[],
   assumed: readonly number[],
-  beside: (place: number) => readonly number[],
+  areNeighbours: (a: number, b: number) => boolean,
 ): Weighed {
   const ranks = of.length;
   const surest = new Int32Array(ranks).fill(-1);
-  const growths = new Float64Array(ranks).fill(NaN);
-  for (let place = 0; place < ranks; place++)
-    for (const s of still[place]!) {
-      if (Number.isNaN(growth[s]!)) continue;
-      if (surest[place]! >= 0 && error[s]! >= error[surest[place]!]!) continue;
-      surest[place] = s;
-      growths[place] = growth[s]!;
-    }
-  // Who became plainly later than some partner waits for that one.
+  for (const [place, own] of still.entries())
+    for (const s of own)
+      if (!Number.isNaN(growth[s]!) && !(error[s]! >= (error[surest[place]!] ?? Infinity)))
+        surest[place] = s;
+  const growths = Float64Array.from(surest, (s) => growth[s] ?? NaN);
+  // Who became plainly later than some partner waits for that one: what it leads others by it has from there, and not by chance.
   const waits = (place: number): boolean =>
     of[place]!.some((s) => growth[s]! < -PLAIN_ERRORS * error[s]!);
-  // What such a one leads others by it has from there, and not by chance.
   const byChance = growths.map((own, place) => (own > 0 && waits(place) ? 0 : own));
   const chance = chanceBeside(byChance, (place) => assumed.includes(place));
   const log = new Float64Array(ranks);
+  const scales = new Float64Array(ranks);
   for (const place of asked) {
     if (surest[place]! < 0) continue;
     const chanceHere = chance(place);
-    let slowest = 0;
-    for (const other of beside(place)) slowest = Math.max(slowest, growths[other]! || 0);
+    scales[place] = Math.sqrt(chanceHere.variance);
+    const others = assumed.filter(
+      (other) => other !== place && growths[other]! > 0 && areNeighbours(place, other),
+    );
+    const slowest = Math.max(0, ...others.map((other) => growths[other]!));
     let against = 0;
     let best = 0;
     for (const s of still[place]!) {
       if (Number.isNaN(growth[s]!)) continue;
       const scale = scaleOf(chanceHere, error[s]!, usualError[s]!, BESIDE * slowest);
-      const odds = logShiftOdds(growth[s]!, scale, chanceHere.tails, SLOW);
+      const odds = logShiftOdds(growth[s]!, scale, CHANCE_TAILS, SLOW);
       against = Math.min(against, odds);
       if (s === surest[place]) best = odds;
     }
@@ -265,5 +259,5 @@ function weighShifts(
     // The reference that agrees with the rank best counts; any other may only speak against it.
     log[place] = best + against;
   }
-  return { log, growth: growths, series: surest };
+  return { log, surest, growth: growths, chance: scales };
 }

@@ -7,8 +7,6 @@
 import { median } from "../../maths/robust.ts";
 import { type Account, growthAt, row } from "./account.ts";
 
-/** Others' waiting in collectives from which on it tells, shares of a block. */
-const TELLING = 0.02;
 /**
  * Log odds of the GPU: fitted on 68 slow ranks of recorded jobs. Whole families left out, 65 are right, and what is wrong stands
  * below 0.8; further witnesses (queues, pauses between calls, calls that explain a lead in full) made it worse.
@@ -30,41 +28,25 @@ export interface GpuOrCpu {
 
 /** `lead`: of the rank since the moment, shares of a block. */
 export function gpuOrCpu(account: Account, place: number, moment: number, lead: number): GpuOrCpu {
-  const gpuPart = account.isExact
-    ? partOfGrowth(account, place, moment)
-    : partOfWaiting(account, place, moment);
+  const { blocks, calls } = account;
+  const [waited, waitedGpu] = [calls.waited, calls.waitedGpu].map((column) =>
+    row(column, place, blocks)
+      .subarray(moment)
+      .reduce((sum, share) => sum + share, 0),
+  ) as [number, number];
+  const gpuPart = waited > 0 ? waitedGpu / waited : NaN;
   const lateness = Math.min(1, Math.max(0, latenessOf(account, place, moment) / lead)) || 0;
   const part = Number.isNaN(gpuPart) ? UNKNOWN_PART : gpuPart;
   const odds = GPU_ODDS + PER_PART * part + PER_LATENESS * lateness;
   return { gpuPart, lateness, probability: 1 / (1 + Math.exp(-odds)) };
 }
 
-function partOfWaiting({ calls, blocks }: Account, place: number, moment: number): number {
-  const sum = (column: Float64Array): number =>
-    row(column, place, blocks)
-      .subarray(moment)
-      .reduce((total, share) => total + share, 0);
-  const waited = sum(calls.waited);
-  return waited > TELLING * (blocks - moment) ? sum(calls.waitedGpu) / waited : NaN;
-}
-
-/** Where starts are on record: what grew between call and start, against what grew before the call. */
-function partOfGrowth(account: Account, place: number, moment: number): number {
-  const [gpu, late] = [account.gpu, account.late].map((column) =>
-    Math.max(0, beyondOthers(account, column, place, moment)),
-  ) as [number, number];
-  return gpu + late > 0 ? gpu / (gpu + late) : NaN;
-}
-
 /** How much later its calls come than its peers', or over how much more time they are spread: whichever grew more. */
 function latenessOf(account: Account, place: number, moment: number): number {
   const { calls, blocks, issuing } = account;
   const behind = row(moment === 0 ? calls.behindRole : calls.behind, place, blocks);
-  const of = (values: Float64Array): number =>
-    median(values.filter((value) => !Number.isNaN(value)));
-  const grown = of(behind.subarray(moment)) - (moment === 0 ? 0 : of(behind.subarray(0, moment)));
   const spread = moment === 0 ? 0 : beyondOthers(account, issuing, place, moment);
-  return Math.max(0, grown || 0, spread || 0);
+  return Math.max(0, growthAt(behind, moment) || 0, spread || 0);
 }
 
 /** Growth since a moment beyond that of the other ranks. */

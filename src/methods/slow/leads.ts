@@ -7,16 +7,15 @@ import { type Account, othersMedian } from "./account.ts";
 
 /** Leads of ranks over one reference each: several a rank. */
 export interface LeadSeries {
-  /** Of each series, the rank's place and what it is compared with. */
-  readonly place: Int32Array;
-  readonly reference: Int32Array;
+  /** Of each series, what it is compared with. */
+  readonly reference: readonly number[];
   readonly references: readonly Reference[];
   /** Series whose noise is alike: ranks of one role against as many others. */
-  readonly kind: Int32Array;
+  readonly kind: readonly number[];
   /** Series-major: series s in block k at s · blocks + k. */
   readonly lead: Float64Array;
   /** By place, the rank's series. */
-  readonly of: readonly Int32Array[];
+  readonly of: readonly (readonly number[])[];
 }
 
 export interface Reference {
@@ -49,26 +48,20 @@ export function leadsInRoles(account: Account): LeadSeries {
 
 function seriesOf(account: Account, references: readonly Reference[]): LeadSeries {
   const { blocks, inside, roles, ranks } = account;
-  let count = 0;
-  for (const { places } of references) count += places.length;
-  const place = new Int32Array(count);
-  const reference = new Int32Array(count);
-  const kind = new Int32Array(count);
+  const count = references.reduce((sum, { places }) => sum + places.length, 0);
   const lead = new Float64Array(count * blocks);
+  const [reference, kind]: [number[], number[]] = [[], []];
+  const of = ranks.map(() => [] as number[]);
   const kinds = new Map<string, number>();
-  let s = 0;
   for (const [r, { places }] of references.entries()) {
     const others = othersMedian(inside, places, blocks);
-    for (let m = 0; m < places.length; m++, s++) {
-      place[s] = places[m]!;
-      reference[s] = r;
-      const key = `${roles[places[m]!]} ${places.length}`;
-      kind[s] = getOrInsert(kinds, key, () => kinds.size);
+    for (const [m, place] of places.entries()) {
+      const s = reference.push(r) - 1;
+      kind.push(getOrInsert(kinds, `${roles[place]} ${places.length}`, () => kinds.size));
+      of[place]!.push(s);
       for (let k = 0; k < blocks; k++)
-        lead[s * blocks + k] = others[m * blocks + k]! - inside[places[m]! * blocks + k]!;
+        lead[s * blocks + k] = others[m * blocks + k]! - inside[place * blocks + k]!;
     }
   }
-  const lists = ranks.map(() => [] as number[]);
-  for (let i = 0; i < count; i++) lists[place[i]!]!.push(i);
-  return { place, reference, references, kind, lead, of: lists.map((own) => Int32Array.from(own)) };
+  return { reference, references, kind, lead, of };
 }

@@ -4,7 +4,7 @@
  */
 import { median } from "../../maths/robust.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
-import { type Account, row } from "./account.ts";
+import { type Account, growthAt, row } from "./account.ts";
 
 /** The places that hold most of the delay: so much of it, at so many of all places. */
 const MOST_OF_DELAY = 0.8;
@@ -32,7 +32,8 @@ export function isHeldUpByData(
   if (!now || !usual || now.length !== usual.length || now.length < FEWEST_PLACES) return false;
   const delays = now.map((ms, k) => ({ k, ms: Math.max(0, ms - usual[k]!) }));
   // In front of the first call lies the end of the iteration before, too: how late that call is, its peers tell.
-  delays[0] = { k: 0, ms: firstLate(account, place, moment) };
+  const late = growthAt(row(account.calls.firstBehind, place, account.blocks), moment);
+  delays[0] = { k: 0, ms: Math.max(0, late * account.unitMs || 0) };
   delays.sort((a, b) => b.ms - a.ms);
   const total = delays.reduce((sum, { ms }) => sum + ms, 0);
   if (!(total >= EXPLAINS * lead * account.unitMs)) return false;
@@ -62,13 +63,4 @@ function pauses(
       same.map((i) => (ops.createdNs[from[i]! + k]! - ops.createdNs[from[i]! + k - 1]!) / 1e6),
     ),
   );
-}
-
-/** How much later than its peers' its first call of an iteration comes, beyond what is usual, milliseconds. */
-function firstLate({ calls, blocks, unitMs }: Account, place: number, moment: number): number {
-  const late = row(calls.firstBehind, place, blocks);
-  const of = (values: Float64Array): number =>
-    median(values.filter((value) => !Number.isNaN(value)));
-  const usual = of(late.subarray(0, moment));
-  return Math.max(0, (of(late.subarray(moment)) - usual) * unitMs || 0);
 }

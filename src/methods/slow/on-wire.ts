@@ -64,112 +64,78 @@ export interface OnWire {
 }
 
 /** `areSlow`: it is known that sends are slow, and not which of them first: those that lost most are, whatever iterations lost. */
-export function lookOnWire(times: WireTimes, slow: SlowIterations, areSlow = false): OnWire {
-  const { hops, lateOf, slowPlaces } = hopsOf(times, slow, areSlow);
-  return {
-    found: slowestOf(hops, lateOf, slowPlaces, times.iterations, slow.isLasting, areSlow),
-    isFine(ranks) {
-      const [a = -1, b] = ranks;
-      const own = hops.filter(({ one: { from, to } }) =>
-        b === undefined
-          ? from === a || to === a
-          : (from === a && to === b) || (from === b && to === a),
-      );
-      // What costs too little to be the reason may still be slow: then something else of that NIC is the reason.
-      return (
-        own.every(({ usualMs, one }) =>
-          slowPlaces.every((i) => one.ms[i]! < LEAST_FACTOR * usualMs),
-        ) && own.length > 0
-      );
-    },
-  };
-}
-
-/** Each direction with the iterations in which it was too long on the wire; which late iteration those made late. */
-function hopsOf(
+export function lookOnWire(
   { iterations, links }: WireTimes,
-  { isSlow, durationOf }: SlowIterations,
-  areSlow: boolean,
-): {
-  readonly hops: readonly Hop[];
-  readonly lateOf: readonly (number | undefined)[];
-  readonly slowPlaces: readonly number[];
-} {
-  const totalMs = Array.from(iterations, durationOf);
+  { isSlow, durationOf, isLasting }: SlowIterations,
+  areSlow = false,
+): OnWire {
   const places = [...iterations.keys()];
-  const slow = new Set(places.filter((i) => isSlow(iterations[i]!)));
+  const totalMs = Array.from(iterations, durationOf);
+  const slow = places.filter((i) => isSlow(iterations[i]!));
   /** The slow one that lost time because of what happened in this one, or may have: itself, or the next. */
   const lateOf = places.map((i) =>
-    [i, i + 1].find((at) => slow.has(at) && iterations[at]! - iterations[i]! <= 1),
+    [i, i + 1].find((at) => slow.includes(at) && iterations[at]! - iterations[i]! <= 1),
   );
   const normal = places.filter((i) => totalMs[i]! > 0 && lateOf[i] === undefined);
-  const healthyMs = median(normal.map((i) => totalMs[i]!));
-  const lost = [...slow].map((i) => totalMs[i]! - healthyMs);
-  // Others may be among the slow ones, too few to be called a stretch or a pattern: those are as late as the rest.
-  const lostMs = places.map((i) =>
-    lateOf[i] === undefined ? median(lost) : totalMs[lateOf[i]]! - healthyMs,
-  );
   const usuals = links.map(({ ms }) => normal.map((i) => ms[i]!).filter((one) => one > 0));
-  const moreOf = (k: number, i: number): number => links[k]!.ms[i]! - median(usuals[k]!);
-  const mostMs = places.map((i) =>
-    links.reduce((most, _, k) => Math.max(most, moreOf(k, i) || 0), 0),
-  );
-  const hops = links.map((one, k): Hop => {
-    const usual = usuals[k]!;
-    const usualMs = median(usual);
-    const leastMs = Math.max((LEAST_FACTOR - 1) * usualMs, LEAST_SIGMAS * spread(usual, usualMs));
-    const isHit = (i: number): boolean => {
-      const moreMs = one.ms[i]! - usualMs;
-      const lost = areSlow ? mostMs[i]! : lostMs[i]!;
-      return lost > 0 && moreMs >= LEAST_SHARE_OF_LOSS * lost && moreMs >= leastMs;
-    };
-    return {
-      one,
-      usualMs,
-      hits: usual.length < FEWEST_USUAL_ITERATIONS ? [] : places.filter(isHit),
-    };
+  const usualMs = usuals.map((usual) => median(usual));
+  const healthyMs = median(normal.map((i) => totalMs[i]!));
+  // Others may be among the slow ones, too few to be called a stretch or a pattern: those are as late as the rest.
+  const anyLostMs = median(slow.map((i) => totalMs[i]! - healthyMs));
+  const lostMs = places.map((i) => {
+    if (areSlow) return Math.max(0, ...links.map(({ ms }, k) => ms[i]! - usualMs[k]! || 0));
+    return lateOf[i] === undefined ? anyLostMs : totalMs[lateOf[i]]! - healthyMs;
   });
-  return { hops, lateOf, slowPlaces: [...slow] };
-}
+  const hops = links.map((one, k): Hop => {
+    const apartMs = LEAST_SIGMAS * spread(usuals[k]!, usualMs[k]);
+    const leastMs = Math.max((LEAST_FACTOR - 1) * usualMs[k]!, apartMs);
+    const hits = places.filter((i) => {
+      const moreMs = one.ms[i]! - usualMs[k]!;
+      return lostMs[i]! > 0 && moreMs >= LEAST_SHARE_OF_LOSS * lostMs[i]! && moreMs >= leastMs;
+    });
+    const isKnown = usuals[k]!.length >= FEWEST_USUAL_ITERATIONS;
+    return { one, usualMs: usualMs[k]!, hits: isKnown ? hits : [] };
+  });
+  return { found: slowest(), isFine };
 
-function slowestOf(
-  hops: readonly Hop[],
-  lateOf: readonly (number | undefined)[],
-  slow: readonly number[],
-  iterations: Float64Array,
-  isLasting: boolean,
-  areSlow: boolean,
-): SlowOnWire | null {
-  const first = mostHit(hops);
-  const fewest = areSlow ? FEWEST_OF_SLOW_SENDS : FEWEST_SLOW_ITERATIONS;
-  if (!first || first.hits.length < fewest) return null;
-  // Where all are slow since one, half of those speak for it.
-  const explained = first.hits.filter((i) => lateOf[i] !== undefined).length;
-  if (explained < (isLasting ? slow.length / 2 : 1)) return null;
-  const own = new Set(first.hits);
-  const together = hops.filter(
-    ({ hits }) => hits.filter((i) => own.has(i)).length >= LEAST_SHARE_TOGETHER * own.size,
-  );
-  const device = deviceOf(together, hops, first.hits);
-  if (!device) return null;
-  return {
-    ...device,
-    senders: [...new Set(together.map(({ one }) => one.from))],
-    slow: [...new Set(first.hits.flatMap((i) => lateOf[i] ?? []))].map((i) => iterations[i]!),
-    of: slow.length,
-    beforeMs: first.usualMs,
-    afterMs: median(first.hits.map((i) => first.one.ms[i]!)),
-    compared: hops.length,
-  };
-}
+  function slowest(): SlowOnWire | null {
+    const excess = ({ one, usualMs: usual, hits }: Hop): number =>
+      hits.reduce((sum, i) => sum + one.ms[i]! - usual, 0);
+    const [first] = hops.toSorted((a, b) => b.hits.length - a.hits.length || excess(b) - excess(a));
+    const fewest = areSlow ? FEWEST_OF_SLOW_SENDS : FEWEST_SLOW_ITERATIONS;
+    if (!first || first.hits.length < fewest) return null;
+    const explained = first.hits.flatMap((i) => lateOf[i] ?? []);
+    // Where all are slow since one, half of those speak for it.
+    if (explained.length < (isLasting ? slow.length / 2 : 1)) return null;
+    const together = hops.filter(({ hits }) => {
+      const both = hits.filter((i) => first.hits.includes(i)).length;
+      return both >= LEAST_SHARE_TOGETHER * first.hits.length;
+    });
+    const device = deviceOf(together, hops, first.hits);
+    return (
+      device && {
+        ...device,
+        senders: [...new Set(together.map(({ one }) => one.from))],
+        slow: [...new Set(explained)].map((i) => iterations[i]!),
+        of: slow.length,
+        beforeMs: first.usualMs,
+        afterMs: median(first.hits.map((i) => first.one.ms[i]!)),
+        compared: hops.length,
+      }
+    );
+  }
 
-function mostHit(hops: readonly Hop[]): Hop | null {
-  const excess = ({ one, usualMs, hits }: Hop): number =>
-    hits.reduce((sum, i) => sum + one.ms[i]! - usualMs, 0);
-  return hops.reduce<Hop | null>((best, hop) => {
-    const more = hop.hits.length - (best?.hits.length ?? 0);
-    return more > 0 || (more === 0 && best && excess(hop) > excess(best)) ? hop : best;
-  }, null);
+  /** What costs too little to be the reason may still be slow: then something else of that NIC is the reason. */
+  function isFine(ranks: readonly Rank[]): boolean {
+    const own = hops.filter(({ one: { from, to } }) =>
+      ranks.length === 1
+        ? [from, to].includes(ranks[0]!)
+        : ranks.includes(from) && ranks.includes(to),
+    );
+    const isUsual = ({ one, usualMs: usual }: Hop): boolean =>
+      slow.every((i) => one.ms[i]! < LEAST_FACTOR * usual);
+    return own.length > 0 && own.every(isUsual);
+  }
 }
 
 /** null where what is slow together meets neither in one link nor in one NIC: a switch, or several culprits. */

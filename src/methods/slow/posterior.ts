@@ -11,7 +11,6 @@ import {
   endsOf,
   isCandidate,
   isShared,
-  oddsApart,
   type Place,
   sitesOf,
   weighTogether,
@@ -37,8 +36,7 @@ const MOST_SLOW = 4;
 const UNSEEN = 0.5;
 /** To name all that it may be is half an answer; two ends of one connection are one. */
 const NOT_SINGLED_OUT = 0.6;
-/** So many are tried as the first of several, and as many as candidates beside it, by evidence and by lead. */
-const TRIED = 3;
+/** The likeliest ranks, of which several may be slow at once. */
 const CANDIDATES = 16;
 /** Machines and leaf switches that are weighed. */
 const MOST_SITES = 4;
@@ -76,13 +74,14 @@ export function judge(account: Account, where: readonly Place[], unseen: number)
   const common = account.blocks > 2 ? logMeanExp(compared.pace.subarray(1)) : 0;
   const nothing = Math.log(HEALTHY);
   const alone = single.map((own) => ofRanks([own], own.log, one));
+  const besideOne = alone.filter((_, place) => account.besideUnseen[place] === 1);
   const all: Weighed[] = [
     ...alone.map((own) => ({ ...own, log: own.log + alongside(own.ranks[0]!, wires) })),
     ...several(compared, single, ranks).filter((own) => !isOf(own, onOne)),
     ...onOne,
     ...wires,
     { kind: "all", places: [], log: Number.isNaN(common) ? 0 : common, prior: ALIKE, ...NOTHING },
-    ...notSeen(account, alone, unseen, one, common || 0),
+    ...notSeen(besideOne, unseen, one, common || 0),
   ];
   const logs = all.map(({ kind, log, prior }) => {
     const counts = kind === "all" || kind === "unseen" ? 1 : TEMPER;
@@ -124,28 +123,21 @@ function isOneOfMany({
  * one where nobody sees it.
  */
 function notSeen(
-  { besideUnseen }: Account,
   alone: readonly Weighed[],
   unseen: number,
   prior: number,
-  common: number,
+  pace: number,
 ): Weighed[] {
   if (unseen === 0) return [];
-  let most = -Infinity;
-  for (const [place, { log }] of alone.entries())
-    if (besideUnseen[place] === 1) most = Math.max(most, log);
-  const log = TEMPER * Math.max(0, most);
-  return [
-    { kind: "unseen", places: [], log: Math.max(common, log), prior: prior * unseen, ...NOTHING },
-  ];
+  const log = Math.max(pace, 0, ...alone.map((own) => TEMPER * own.log));
+  return [{ kind: "unseen", places: [], log, prior: prior * unseen, ...NOTHING }];
 }
 
 /** Transfers of a slow rank may take longer even at their shortest, since both sides wait for it in turn: what its wires show counts for it, too. */
 function alongside({ place, log: own }: RankEvidence, wires: readonly Weighed[]): number {
   if (!(own > 0)) return 0;
-  let most = -Infinity;
-  for (const { places, log } of wires) if (places.includes(place)) most = Math.max(most, log);
-  return logMeanExp([0, most]);
+  const ofItsOwn = wires.filter(({ places }) => places.includes(place));
+  return logMeanExp([0, Math.max(-Infinity, ...ofItsOwn.map(({ log }) => log))]);
 }
 
 function ofRanks(ranks: readonly RankEvidence[], log: number, prior: number): Weighed {
@@ -153,53 +145,35 @@ function ofRanks(ranks: readonly RankEvidence[], log: number, prior: number): We
   return { kind: "ranks", places, ranks, log, prior, wire: null, device: null };
 }
 
-/**
- * Several at once: one after the other the likeliest beside those that are taken to be slow. What they do is no chance then, and that
- * iterations grew counts once.
- */
+/** Several at once: one after the other the likeliest beside those that are taken to be slow. What they do is no chance then. */
 function several(compared: Compared, single: readonly RankEvidence[], ranks: number): Weighed[] {
   const found: Weighed[] = [];
-  if (ranks < 4) return found;
-  // A second one may lead plainly and yet be hidden, because the first one's lead looks like chance.
-  const byLead = single.toSorted((a, b) => b.lead - a.lead).slice(0, CANDIDATES);
-  const byLog = single.toSorted((a, b) => b.log - a.log);
-  const candidates = [...new Set([...byLog.slice(0, CANDIDATES), ...byLead])].map(
-    ({ place }) => place,
-  );
-  const seen = new Set<string>();
-  for (const { place: first } of byLog.slice(0, TRIED)) {
-    const places = [first];
-    let sets = ranks;
-    while (places.length < Math.min(MOST_SLOW, ranks / 2)) {
-      const others = candidates.filter((place) => !places.includes(place));
-      if (others.length === 0) break;
-      const beside = weighRanks(compared, others, places);
-      const next = beside.reduce((a, b) => (a.lasting >= b.lasting ? a : b));
-      if (!(next.lasting > 0)) break;
-      places.push(next.place);
-      sets *= (ranks - places.length + 1) / places.length;
-      const key = places.toSorted((a, b) => a - b).join();
-      if (seen.has(key)) continue;
-      seen.add(key);
-      const own = places.map((place) => {
-        const [evidence] = weighRanks(
-          compared,
-          [place],
-          places.filter((other) => other !== place),
-        );
-        return evidence!;
-      });
-      // Iterations grew once, whoever of them made them longer.
-      const leads = own.reduce((sum, { lastingLead }) => sum + lastingLead, 0);
-      const log = Math.min(...own.map(({ lasting, lastingLead }) => leads - lastingLead + lasting));
-      // Each further one is rarer than the one before.
-      const further = (places.length * (places.length - 1)) / 2;
-      // What rank 0 does beside a slow rank may be its duties: it evaluates, logs and saves.
-      const duties = places.some((place) => compared.account.ranks[place] === 0) ? 0.5 : 1;
-      found.push(ofRanks(own, log, (duties * ANOTHER ** further) / sets));
-    }
+  const likeliest = single.toSorted((a, b) => b.log - a.log).map(({ place }) => place);
+  const [first, ...candidates] = likeliest.slice(0, CANDIDATES);
+  const places = [first!];
+  let sets = ranks;
+  while (places.length < Math.min(MOST_SLOW, ranks >> 1)) {
+    const others = candidates.filter((place) => !places.includes(place));
+    const beside = weighRanks(compared, others, places);
+    const next = beside.reduce((a, b) => (a.lasting >= b.lasting ? a : b));
+    if (!(next.lasting > 0)) break;
+    places.push(next.place);
+    sets *= (ranks - places.length + 1) / places.length;
+    const own = weighRanks(compared, places, places);
+    const leads = own.reduce((sum, { lastingLead }) => sum + lastingLead, 0);
+    // Each further one is rarer than the one before.
+    const further = (places.length * (places.length - 1)) / 2;
+    // What rank 0 does beside a slow rank may be its duties: it evaluates, logs and saves.
+    const duties = places.some((place) => compared.account.ranks[place] === 0) ? 0.5 : 1;
+    found.push(together(own, leads, (duties * ANOTHER ** further) / sets));
   }
   return found;
+}
+
+/** Iterations grew once, whoever of them made them longer. */
+function together(own: readonly RankEvidence[], leads: number, prior: number): Weighed {
+  const pace = Math.max(...own.map(({ lasting, lastingLead }) => lasting - lastingLead));
+  return ofRanks(own, leads + pace, prior);
 }
 
 /** All ranks of a machine, slow together: each leads everybody elsewhere. */
@@ -209,22 +183,20 @@ function machines(
   where: readonly Place[],
 ): Weighed[] {
   const byMachine = groupBy(where.keys(), (place) => where[place]!.machine);
-  const { ranks } = compared.account;
   const leastLead = (own: readonly number[]): number =>
     Math.min(...own.map((place) => single[place]!.lead || 0));
   return [...byMachine]
     .flatMap(([machine, own]) =>
-      machine === null || own.length < 2 || own.length > ranks.length / 2 ? [] : [own],
+      machine === null || own.length < 2 || own.length > where.length / 2 ? [] : [own],
     )
     .sort((a, b) => leastLead(b) - leastLead(a))
-    .slice(0, TRIED)
+    .slice(0, MOST_SITES)
     .map((own) => {
       const members = weighRanks(compared, own, own);
       // All of them are slow only if the one that shows it least does: partners of one slow rank lead others a little, too.
       const least = Math.min(...members.map(({ lastingLead }) => lastingLead));
-      const pace = Math.max(...members.map(({ lasting, lastingLead }) => lasting - lastingLead));
-      const log = own.length * least + pace;
-      return { ...ofRanks(members, log, MACHINE / byMachine.size), kind: "machine" as const };
+      const prior = MACHINE / byMachine.size;
+      return { ...together(members, own.length * least, prior), kind: "machine" as const };
     });
 }
 
@@ -254,7 +226,7 @@ function network(compared: Compared, where: readonly Place[]): Weighed[] {
     })),
     ...devices.flatMap((device) => ofDevice(device, odds, account.ranks.length)),
     ...slowest(sites, account).flatMap((device) =>
-      ofDevice(device, oddsApart(device.wires, compared), sites.length),
+      ofDevice(device, wireOdds(compared, new Set(device.wires)), sites.length),
     ),
   ];
 }

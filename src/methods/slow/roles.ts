@@ -7,6 +7,7 @@ import { getOrInsert } from "../../base/group-by.ts";
 import { median } from "../../maths/robust.ts";
 import type { Group } from "../../model/job.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
+import { groupOf, peerOf } from "./times.ts";
 
 /** Neighbours of neighbours of neighbours: further ones tell no ranks apart that are near in time. */
 const ROUNDS = 3;
@@ -29,7 +30,7 @@ export function rolesOf(
     const before = colours;
     colours = coloured(
       peers.map((own, place) => {
-        const seen = own.map(({ peer, isSend }) => `${isSend}${peer < 0 ? "?" : before[peer]}`);
+        const seen = own.map(([peer, isSend]) => `${isSend}${before[peer] ?? "?"}`);
         return `${before[place]}|${[...new Set(seen)].sort().join()}`;
       }),
     );
@@ -44,12 +45,13 @@ function coloured(texts: readonly string[]): Int32Array {
 
 /** How often a rank calls what in an iteration, usually, and whether its first transfer is a send. */
 function programOf(
-  { ops, from, to, groupIds }: RankOperators,
+  operators: RankOperators,
   iterations: Int32Array,
   groups: readonly Group[],
   names: Map<string, number>,
   classes: Map<number, number>,
 ): string {
+  const { ops, from, to } = operators;
   const ids = Int32Array.from(ops.names, (name) => getOrInsert(names, name, () => names.size + 2));
   const counts = new Map<number, Float64Array>();
   let [sendsFirst, receivesFirst] = [0, 0];
@@ -59,7 +61,7 @@ function programOf(
       const isTransfer = ops.isP2p[op] === 1;
       if (isTransfer && first < 0) first = ops.isSend[op]!;
       const what = isTransfer ? ops.isSend[op]! : ids[ops.name[op]!]!;
-      const size = groups[groupIds[ops.group[op]!] ?? -1]?.ranks.length ?? 0;
+      const size = groups[groupOf(operators, op)]?.ranks.length ?? 0;
       const key = getOrInsert(classes, what * 2 ** 24 + size, () => classes.size);
       const list = getOrInsert(counts, key, () => new Float64Array(iterations.length));
       list[k]!++;
@@ -71,24 +73,19 @@ function programOf(
   return `${sendsFirst > receivesFirst ? "s" : receivesFirst > 0 ? "r" : ""}${calls.sort().join()}`;
 }
 
-interface Peer {
-  /** Place; -1: it left no record. */
-  readonly peer: number;
-  readonly isSend: number;
-}
-
+/** Whom a rank sends to and receives from: the place and direction; place -1: it left no record. */
 function peersOf(
-  { ops, groupIds, rank }: RankOperators,
+  operators: RankOperators,
   groups: readonly Group[],
   places: ReadonlyMap<number, number>,
-): Peer[] {
-  const seen = new Map<number, Peer>();
+): [place: number, isSend: number][] {
+  const { ops, rank } = operators;
+  const seen = new Map<number, [number, number]>();
   for (let op = 0; op < ops.count; op++) {
-    if (ops.isP2p[op] === 0) continue;
-    const other = groups[groupIds[ops.group[op]!] ?? -1]?.ranks[ops.peer[op]!];
-    if (other === undefined || other === rank) continue;
+    const other = ops.isP2p[op] === 1 ? peerOf(operators, op, groups) : -1;
+    if (other < 0 || other === rank) continue;
     const isSend = ops.isSend[op]!;
-    getOrInsert(seen, other * 2 + isSend, () => ({ peer: places.get(other) ?? -1, isSend }));
+    getOrInsert(seen, other * 2 + isSend, () => [places.get(other) ?? -1, isSend]);
   }
   return [...seen.values()];
 }

@@ -46,11 +46,10 @@ export const slowJudge: Method = {
       if (!hasStopped(job)) yield nobody(whole, operators, lacks);
       return;
     }
-    const { unitMs } = posterior.compared.account;
+    const finding = accuse(best, posterior, { job, operators, lacks }, posterior !== whole);
     const last = whole.compared.account.numbers.at(-1) ?? 0;
-    for (const finding of accuse(best, posterior, { job, operators, lacks }, end))
-      if (hasStopped(job)) yield* beforeStop(finding, unitMs, last);
-      else yield finding;
+    if (!hasStopped(job)) yield finding;
+    else yield* beforeStop(finding, posterior.compared.account.unitMs, last);
   },
 };
 
@@ -124,25 +123,23 @@ function* beforeStop(
   yield { says: text, weight, at, data: fact, accuses: [], clears: [], lacks: lacks ?? [] };
 }
 
+/** Who was not compared, and why: `cut`: ranks with iterations; `alike`: that go through the same ones. */
 function lacksOf(
   { worldSize, rankOperators }: Job,
   compared: readonly Rank[],
   alike: number,
   cut: number,
 ): string[] {
+  const left = rankOperators.ranks.length;
+  const all = Math.max(worldSize, left);
+  const words = (ranks: number): string => `${count(ranks, "rank")} of ${all}`;
   const lacks: string[] = [];
-  const all = Math.max(worldSize, rankOperators.ranks.length);
-  if (rankOperators.ranks.length > cut)
-    lacks.push(
-      `the operators of ${count(rankOperators.ranks.length - cut, "rank")} of ${all} show no iterations or carry no durations`,
-    );
+  if (left > cut)
+    lacks.push(`the operators of ${words(left - cut)} show no iterations or carry no durations`);
+  const why = "the others, and were not compared with them";
   if (alike < cut)
-    lacks.push(
-      `${count(cut - alike, "rank")} of ${all} do not go through the same iterations as the others, and were not compared with them`,
-    );
+    lacks.push(`${words(cut - alike)} do not go through the same iterations as ${why}`);
   if (compared.length < alike)
-    lacks.push(
-      `${count(alike - compared.length, "rank")} of ${all} share too few timed iterations with the others, and were not compared with them`,
-    );
+    lacks.push(`${words(alike - compared.length)} share too few timed iterations with ${why}`);
   return lacks;
 }

@@ -1,5 +1,17 @@
-/** When operators were issued, and when they ran as far as the record tells. */
+/** Which group and rank an operator is for, when it was issued, and when it ran as far as the record tells. */
+import type { Rank } from "../../model/ids.ts";
+import type { Group } from "../../model/job.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
+
+/** In Job.groups; -1: its members are unknown. */
+export function groupOf({ ops, groupIds }: RankOperators, op: number): number {
+  return groupIds[ops.group[op]!] ?? -1;
+}
+
+/** Whom a transfer is sent to or received from; -1 where the record does not tell. */
+export function peerOf(operators: RankOperators, op: number, groups: readonly Group[]): Rank {
+  return groups[groupOf(operators, op)]?.ranks[operators.ops.peer[op]!] ?? -1;
+}
 
 /** When an operator was issued, milliseconds since 1970: exact enough to order calls, not to subtract. */
 export function absoluteMs({ epochNs, ops }: RankOperators, op: number): number {

@@ -5,10 +5,10 @@
  * no receive before its send: where ranks that share a clock say so, it ends then.
  */
 import { getOrInsert, groupBy } from "../../base/group-by.ts";
-import type { Rank } from "../../model/ids.ts";
 import type { Group, Job } from "../../model/job.ts";
 import type { OperatorTable } from "../../model/operators.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
+import { epochShiftMs, groupOf, hasTrueTimes, peerOf } from "./times.ts";
 
 /** Differences that are no waiting: the GPU's clock is brought to the host's, and data takes a while to come. */
 const SURELY_MS = 1;
@@ -23,118 +23,90 @@ export function withTrueEnds(
   all: readonly RankOperators[],
   { groups, ranks }: Pick<Job, "groups" | "ranks">,
 ): readonly RankOperators[] {
-  const timed = all.filter(isTimedByEnds);
+  const timed = all.filter(hasTrueTimes);
   const mended = new Map<RankOperators, RankOperators>();
   for (const [machine, own] of groupBy(timed, ({ rank }) => ranks.get(rank)?.machine ?? null)) {
     if (machine === null || own.length < 2) continue;
-    const begun = new Begun(groups, own[0]!.epochNs);
-    for (const operators of own) begun.add(operators);
-    for (const operators of own) mended.set(operators, mend(operators, begun));
+    const { epochNs } = own[0]!;
+    const begun = begunOf(own, groups, epochNs);
+    for (const operators of own) mended.set(operators, mend(operators, begun, groups, epochNs));
   }
   return mended.size === 0 ? all : all.map((operators) => mended.get(operators) ?? operators);
 }
 
-/** Flight recorders measure durations, and find starts and ends when they happen to look. */
-function isTimedByEnds({
-  ops: { count, startedNs, completedNs, durationMs },
-}: RankOperators): boolean {
-  let known = 0;
-  for (let op = 0; op < count && known < LOOKED_AT; op++) {
-    if (!(durationMs[op]! >= 0)) continue;
-    known++;
-    const ms = (completedNs[op]! - startedNs[op]!) / 1e6;
-    if (!(Math.abs(ms - durationMs[op]!) <= 1e-3 * Math.max(1, ms))) return false;
-  }
-  return known > 0;
-}
-
-const LOOKED_AT = 64;
-
-/** When operators of one machine's ranks began: collectives on the last member, sends each. */
-class Begun {
-  readonly #groups: readonly Group[];
-  readonly #epochNs: bigint;
+/** When operators of one machine's ranks began, milliseconds: collectives on the last member, sends each. */
+interface Begun {
   /** Group → sequence number → milliseconds. */
-  readonly #collectives = new Map<number, Map<number, number>>();
-  /** "group from to iteration" → of each send of the iteration, in order. */
-  readonly #sends = new Map<string, number[]>();
+  readonly collectives: Map<number, Map<number, number>>;
+  readonly sends: Map<string, readonly number[]>;
+}
 
-  constructor(groups: readonly Group[], epochNs: bigint) {
-    this.#groups = groups;
-    this.#epochNs = epochNs;
-  }
-
-  /** Differences of epochs are exact, and small enough for a double. */
-  zeroMs({ epochNs }: RankOperators): number {
-    return Number(epochNs - this.#epochNs) / 1e6;
-  }
-
-  add(operators: RankOperators): void {
-    const { rank, ops, groupIds, hasSequence, iteration, from, to } = operators;
-    const zeroMs = this.zeroMs(operators);
-    for (let op = 0; hasSequence && op < ops.count; op++) {
-      const group = groupIds[ops.group[op]!] ?? -1;
-      const ms = zeroMs + ops.startedNs[op]! / 1e6;
-      if (group < 0 || ops.isP2p[op] === 1 || Number.isNaN(ms)) continue;
-      const calls = getOrInsert(this.#collectives, group, () => new Map<number, number>());
-      const last = calls.get(ops.seq[op]!);
-      if (last === undefined || last < ms) calls.set(ops.seq[op]!, ms);
+function begunOf(own: readonly RankOperators[], groups: readonly Group[], zeroNs: bigint): Begun {
+  const begun: Begun = { collectives: new Map(), sends: new Map() };
+  for (const operators of own) {
+    const { ops } = operators;
+    const shiftMs = epochShiftMs(operators, zeroNs);
+    const startMs = (op: number): number => shiftMs + ops.startedNs[op]! / 1e6;
+    for (const op of collectivesOf(operators)) {
+      const calls = getOrInsert(begun.collectives, groupOf(operators, op), () => new Map());
+      const ms = Math.max(startMs(op), calls.get(ops.seq[op]!) ?? -Infinity);
+      if (!Number.isNaN(ms)) calls.set(ops.seq[op]!, ms);
     }
-    for (const [i, number] of iteration.entries())
-      for (let op = from[i]!; op < to[i]!; op++) {
-        if (ops.isP2p[op] === 0 || ops.isSend[op] === 0) continue;
-        const peer = this.peerOf(operators, op);
-        if (peer === rank) continue;
-        const key = keyOf(groupIds[ops.group[op]!]!, rank, peer, number);
-        getOrInsert(this.#sends, key, () => []).push(zeroMs + ops.startedNs[op]! / 1e6);
-      }
+    for (const [key, sends] of transfersOf(operators, groups, true))
+      begun.sends.set(key, sends.map(startMs));
   }
-
-  peerOf({ ops, groupIds }: RankOperators, op: number): Rank {
-    return this.#groups[groupIds[ops.group[op]!] ?? -1]?.ranks[ops.peer[op]!] ?? -1;
-  }
-
-  lastOf(group: number, seq: number): number {
-    return this.#collectives.get(group)?.get(seq) ?? NaN;
-  }
-
-  sendsOf(group: number, from: Rank, to: Rank, iteration: number): readonly number[] {
-    return this.#sends.get(keyOf(group, from, to, iteration)) ?? [];
-  }
+  return begun;
 }
 
-function keyOf(group: number, from: Rank, to: Rank, iteration: number): string {
-  return `${group} ${from} ${to} ${iteration}`;
+function* collectivesOf(operators: RankOperators): Iterable<number> {
+  const { ops, hasSequence } = operators;
+  for (let op = 0; hasSequence && op < ops.count; op++)
+    if (ops.isP2p[op] === 0 && groupOf(operators, op) >= 0) yield op;
 }
 
-function mend(operators: RankOperators, begun: Begun): RankOperators {
-  const { rank, ops, groupIds, hasSequence, iteration, from, to } = operators;
-  const zeroMs = begun.zeroMs(operators);
+/** "group from to iteration" → the sends of the iteration, or the receives, in order: NCCL keeps it within a communicator alone. */
+function transfersOf(
+  operators: RankOperators,
+  groups: readonly Group[],
+  areSends: boolean,
+): Map<string, number[]> {
+  const { rank, ops, iteration, from, to } = operators;
+  const transfers = new Map<string, number[]>();
+  for (const [i, number] of iteration.entries())
+    for (let op = from[i]!; op < to[i]!; op++) {
+      const peer = peerOf(operators, op, groups);
+      if (ops.isP2p[op] === 0 || (ops.isSend[op] === 1) !== areSends || peer === rank) continue;
+      const ends = areSends ? `${rank} ${peer}` : `${peer} ${rank}`;
+      const key = `${groupOf(operators, op)} ${ends} ${number}`;
+      getOrInsert(transfers, key, () => []).push(op);
+    }
+  return transfers;
+}
+
+function mend(
+  operators: RankOperators,
+  { collectives, sends }: Begun,
+  groups: readonly Group[],
+  zeroNs: bigint,
+): RankOperators {
+  const { ops } = operators;
+  const shiftMs = epochShiftMs(operators, zeroNs);
   let table: OperatorTable | null = null;
-  const endsAt = (op: number, ms: number): void => {
-    const later = ms - zeroMs - ops.completedNs[op]! / 1e6;
+  const endsAt = (op: number, ms = NaN): void => {
+    const later = ms - shiftMs - ops.completedNs[op]! / 1e6;
     if (!(later > SURELY_MS)) return;
     table ??= { ...ops, completedNs: ops.completedNs.slice(), durationMs: ops.durationMs.slice() };
     table.completedNs[op] = ops.completedNs[op]! + later * 1e6;
     table.durationMs[op] = ops.durationMs[op]! + later;
   };
-  for (let op = 0; hasSequence && op < ops.count; op++)
-    if (ops.isP2p[op] === 0 && !ONE_WAY.test(ops.names[ops.name[op]!]!))
-      endsAt(op, begun.lastOf(groupIds[ops.group[op]!] ?? -1, ops.seq[op]!));
-  for (const [i, number] of iteration.entries()) {
-    // NCCL keeps the order of transfers within a communicator alone.
-    const received = new Map<string, { group: number; peer: Rank; ops: number[] }>();
-    for (let op = from[i]!; op < to[i]!; op++) {
-      if (ops.isP2p[op] === 0 || ops.isSend[op] === 1) continue;
-      const peer = begun.peerOf(operators, op);
-      const group = groupIds[ops.group[op]!]!;
-      getOrInsert(received, `${group} ${peer}`, () => ({ group, peer, ops: [] })).ops.push(op);
-    }
-    for (const { group, peer, ops: list } of received.values()) {
-      const sends = begun.sendsOf(group, peer, rank, number);
-      // Where one of them cut the iteration elsewhere, nothing tells which is which.
-      if (sends.length === list.length) for (const [k, op] of list.entries()) endsAt(op, sends[k]!);
-    }
+  for (const op of collectivesOf(operators))
+    if (!ONE_WAY.test(ops.names[ops.name[op]!]!))
+      endsAt(op, collectives.get(groupOf(operators, op))?.get(ops.seq[op]!));
+  for (const [key, receives] of transfersOf(operators, groups, false)) {
+    const own = sends.get(key);
+    // Where one of them cut the iteration elsewhere, nothing tells which is which.
+    if (own?.length === receives.length)
+      for (const [k, op] of receives.entries()) endsAt(op, own[k]);
   }
   return table ? { ...operators, ops: table } : operators;
 }

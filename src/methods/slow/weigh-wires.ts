@@ -3,14 +3,13 @@
  * the same, before and since. A NIC, a link, a machine's network and a leaf switch are sets of wires: what slows one slows all that go
  * through it. Evidence accumulates over iterations and wires (Holmes §4.4), and a device with a wire that is as usual is not slow.
  */
-import { getOrInsert } from "../../base/group-by.ts";
+import { groupBy } from "../../base/group-by.ts";
 import { median } from "../../maths/robust.ts";
 import { effectOf, logShiftOdds } from "../../maths/shift-odds.ts";
 import { othersMedian, type Account } from "./account.ts";
-import { type Chance, chanceOf } from "./chance.ts";
+import { CHANCE_TAILS, chanceBeside } from "./chance.ts";
 import { type Compared, overMoments } from "./compare.ts";
 import { shiftsAt } from "./shifts.ts";
-import type { Wire } from "./wire-times.ts";
 
 /** In logarithms of the ratio to the usual: what healthy wires do, and what a slow one adds. */
 const USUAL_CHANCE = 0.2;
@@ -26,8 +25,6 @@ const MOST_OF_ONE = 12;
 /** Evidence from which on a wire makes those at its ends candidates. */
 const CANDIDATE = 2;
 const NOTHING = 1e-6;
-/** Leaving one of so many out changes nothing, where it is as usual itself. */
-const MANY_WIRES = 30;
 
 export interface WireEvidence {
   readonly wires: readonly number[];
@@ -45,50 +42,38 @@ export interface WireOdds {
 }
 
 /**
- * The same of a machine or a leaf switch that so many wires go through that they are each other's usual: by how much they grew, not over
- * their like, against what wires that do not go through it did by chance.
+ * Each wire over its like. `through`: wires of a machine or a leaf switch, so many that they are each other's usual: those alone, by
+ * how much they grew, against what the wires that do not go through it did by chance.
  */
-export function oddsApart(through: readonly number[], { account, moments }: Compared): WireOdds {
+export function wireOdds({ account, moments }: Compared, through?: ReadonlySet<number>): WireOdds {
   const { wires, blocks } = account;
-  const own = new Float64Array(wires.length * blocks);
-  for (const [w, { least }] of wires.entries())
-    own.set(
-      least.map((share) => Math.log(Math.max(NOTHING, share))),
-      w * blocks,
-    );
-  const kinds = wires.map(({ isPair }) => (isPair ? 1 : 0));
-  const odds = wires.map(() => new Float64Array(moments.length));
-  const growths = wires.map(() => new Float64Array(moments.length));
-  const isThrough = new Set(through);
-  for (const [i, moment] of moments.entries()) {
-    if (moment === 0) continue;
-    const { growth, error } = shiftsAt(own, blocks, kinds, moment);
-    const { variance, tails } = chanceOf(growth, (w) => isThrough.has(w), USUAL_CHANCE);
-    for (const w of through) {
-      growths[w]![i] = growth[w]!;
-      odds[w]![i] = logShiftOdds(growth[w]!, Math.sqrt(variance + error[w]! ** 2), tails, SLOW);
-    }
-  }
-  return { odds, growths };
-}
-
-export function wireOdds({ account, moments }: Compared): WireOdds {
-  const { wires, blocks } = account;
-  const { over, hasPeers } = ratiosOf(account);
-  const kinds = wires.map(({ isPair }) => (isPair ? 1 : 0));
+  const { over, hasPeers } = through ? logsOf(account) : ratiosOf(account);
+  const sorts = wires.map(({ isPair }) => (isPair ? 1 : 0));
   const odds = wires.map(() => new Float64Array(moments.length));
   const growths = wires.map(() => new Float64Array(moments.length));
   for (const [i, moment] of moments.entries()) {
-    const shifts = shiftsAt(over, blocks, kinds, moment);
-    for (const isPair of [true, false]) {
-      const some = wires.flatMap((wire, w) => (wire.isPair === isPair ? [w] : []));
+    const { growth: all, error } = shiftsAt(over, blocks, sorts, moment);
+    for (const sort of [0, 1]) {
       // Since before the record begins only its like tells whether a wire is slow.
-      const known = moment === 0 ? some.filter((w) => hasPeers[w]) : some;
-      const shifted = Float64Array.from(known, (w) => shifts.growth[w]!);
-      const usual = chanceOf(shifted, () => false, USUAL_CHANCE);
+      const known = [...wires.keys()].filter(
+        (w) => sorts[w] === sort && (moment > 0 || hasPeers[w]!),
+      );
+      const shifts = Float64Array.from(known, (w) => all[w]!);
+      const usual = chanceBeside(shifts, (at) => through?.has(known[at]!) === true, USUAL_CHANCE);
       for (const [at, w] of known.entries()) {
-        growths[w]![i] = shifted[at]!;
-        odds[w]![i] = oddsOf(at, known, shifted, usual, shifts.error[w]!, wires);
+        const growth = shifts[at]!;
+        if (Number.isNaN(growth) || through?.has(w) === false) continue;
+        const { places } = wires[w]!;
+        const isOfOneReason = (other: number): boolean =>
+          shifts[other]! > SAME_REASON * growth &&
+          wires[known[other]!]!.places.some((place) => places.includes(place));
+        const isPlain = through !== undefined || growth < LEAST_SLOWDOWN;
+        const chance = isPlain ? usual : chanceBeside(shifts, isOfOneReason, USUAL_CHANCE);
+        const scale = Math.sqrt(chance(at).variance + error[w]! ** 2);
+        const log = logShiftOdds(growth, scale, CHANCE_TAILS, SLOW);
+        growths[w]![i] = growth;
+        // What is hardly longer than usual is no slow wire, however quiet wires are.
+        odds[w]![i] = growth < LEAST_SLOWDOWN / 2 ? Math.min(0, log) : log;
       }
     }
   }
@@ -116,51 +101,30 @@ export function weighTogether(
   return { wires, log, moment, factor: Math.max(...factors), costs };
 }
 
-/** Of one wire at one moment, against what others of its sort do by chance then. */
-function oddsOf(
-  at: number,
-  known: readonly number[],
-  growths: Float64Array,
-  usual: Chance,
-  error: number,
-  wires: readonly Wire[],
-): number {
-  const growth = growths[at]!;
-  if (Number.isNaN(growth)) return 0;
-  const own = wires[known[at]!]!.places;
-  const isLeftOut = (i: number): boolean => {
-    const other = known[i]!;
-    if (i === at) return true;
-    return (
-      growths[i]! > SAME_REASON * growth &&
-      wires[other]!.places.some((place) => own.includes(place))
-    );
-  };
-  const isPlain = growth < LEAST_SLOWDOWN && usual.count > MANY_WIRES;
-  const { variance, tails } = isPlain ? usual : chanceOf(growths, isLeftOut, USUAL_CHANCE);
-  const odds = logShiftOdds(growth, Math.sqrt(variance + error ** 2), tails, SLOW);
-  // What is hardly longer than usual is no slow wire, however quiet wires are.
-  return growth < LEAST_SLOWDOWN / 2 ? Math.min(0, odds) : odds;
+interface Logs {
+  readonly over: Float64Array;
+  readonly hasPeers: boolean[];
+}
+
+function logsOf({ wires, blocks }: Account): Logs {
+  const over = new Float64Array(wires.length * blocks);
+  for (const [w, { least }] of wires.entries())
+    for (let k = 0; k < blocks; k++) over[w * blocks + k] = Math.log(Math.max(NOTHING, least[k]!));
+  return { over, hasPeers: wires.map(() => false) };
 }
 
 /** Logarithm of what a wire takes over the median of its like; of a wire without its like by itself. */
-function ratiosOf({ wires, blocks }: Account): {
-  readonly over: Float64Array;
-  readonly hasPeers: readonly boolean[];
-} {
-  const all = new Float64Array(wires.length * blocks);
-  for (const [w, { least }] of wires.entries()) all.set(least, w * blocks);
-  const over = all.map((share) => Math.log(Math.max(NOTHING, share)));
-  const kinds = new Map<string, number[]>();
-  for (const [w, { kind }] of wires.entries()) getOrInsert(kinds, kind, () => []).push(w);
-  const hasPeers = wires.map(() => false);
+function ratiosOf(account: Account): Logs {
+  const { wires, blocks } = account;
+  const { over, hasPeers } = logsOf(account);
+  const all = over.slice();
+  const kinds = groupBy(wires.keys(), (w) => wires[w]!.kind);
   for (const alike of kinds.values()) {
     if (alike.length < 2) continue;
     const usual = othersMedian(all, alike, blocks);
     for (const [m, w] of alike.entries()) {
       hasPeers[w] = true;
-      for (let k = 0; k < blocks; k++)
-        over[w * blocks + k]! -= Math.log(Math.max(NOTHING, usual[m * blocks + k]!));
+      for (let k = 0; k < blocks; k++) over[w * blocks + k]! -= usual[m * blocks + k]!;
     }
   }
   return { over, hasPeers };
@@ -183,42 +147,38 @@ export interface Place {
   readonly leaf: string | null;
 }
 
-type Ends = (ends: readonly number[]) => boolean;
+type Candidate = Pick<Device, "kind" | "name" | "places"> & {
+  readonly isThrough: (ends: readonly number[]) => boolean;
+};
 
-/** Devices with the wires that go through them. What does not leave a machine goes through none of them. */
-class Devices {
-  readonly #wires: readonly Wire[];
-  readonly #outside: readonly number[];
-  readonly #found = new Set<string>();
-  readonly #byWires = new Map<string, Device>();
-
-  constructor({ wires }: Account, where: readonly Place[]) {
-    this.#wires = wires;
-    this.#outside = wires.flatMap(({ places }, w) => {
-      const machines = new Set(places.map((place) => where[place]!.machine));
-      return machines.size > 1 || machines.has(null) ? [w] : [];
-    });
-  }
-
-  /** Of several devices that the same wires go through nothing tells which it is: they are one, with all their ends. */
-  add(kind: Device["kind"], name: string, places: readonly number[], isThrough: Ends): void {
-    if (this.#found.has(`${kind} ${name}`)) return;
-    this.#found.add(`${kind} ${name}`);
-    const wires = this.#outside.filter((w) => isThrough(this.#wires[w]!.places));
+/**
+ * Devices with the wires that go through them. What does not leave a machine goes through none. Of several devices that the same
+ * wires go through nothing tells which it is: they are one, with all their ends.
+ */
+function withWires(
+  candidates: readonly Candidate[],
+  { wires }: Account,
+  where: readonly Place[],
+): Device[] {
+  const outside = [...wires.keys()].filter((w) => {
+    const machines = new Set(wires[w]!.places.map((place) => where[place]!.machine));
+    return machines.size > 1 || machines.has(null);
+  });
+  const byWires = new Map<string, Device>();
+  const byName = new Map(candidates.map((one) => [`${one.kind} ${one.name}`, one]));
+  for (const { kind, name, places, isThrough } of byName.values()) {
+    const own = outside.filter((w) => isThrough(wires[w]!.places));
     // What one wire alone goes through is that wire.
-    if (wires.length < 2) return;
-    const key = wires.join();
-    const same = this.#byWires.get(key);
-    if (!same) this.#byWires.set(key, { kind, name, places, wires, among: 1 });
+    if (own.length < 2) continue;
+    const key = own.join();
+    const same = byWires.get(key);
+    if (!same) byWires.set(key, { kind, name, places, wires: own, among: 1 });
     else if (same.kind === kind || same.kind === "link") {
       const all = [...new Set([...same.places, ...places])].sort((a, b) => a - b);
-      this.#byWires.set(key, { ...same, kind: "link", places: all, among: same.among + 1 });
+      byWires.set(key, { ...same, kind: "link", places: all, among: same.among + 1 });
     }
   }
-
-  get all(): Device[] {
-    return [...this.#byWires.values()];
-  }
+  return [...byWires.values()];
 }
 
 /** NICs at the ends of slow wires, and the links between two machines that slow transfers go over. */
@@ -227,39 +187,44 @@ export function endsOf(
   account: Account,
   where: readonly Place[],
 ): Device[] {
-  const devices = new Devices(account, where);
-  for (const w of slow) {
+  const machineOf = (place: number): string | null => where[place]!.machine;
+  const candidates = slow.flatMap((w): Candidate[] => {
     const { places } = account.wires[w]!;
-    for (const place of places)
-      devices.add("nic", `${place}`, [place], (ends) => ends.includes(place));
-    const [a = null, b = null] = places.map((place) => where[place]!.machine);
-    if (places.length === 2 && a !== null && b !== null && a !== b)
-      devices.add("machine-link", [a, b].sort().join("–"), places, (ends) => {
-        const machines = ends.map((end) => where[end]!.machine);
-        return machines.includes(a) && machines.includes(b);
-      });
-  }
-  return devices.all;
+    const nics = places.map((place): Candidate => {
+      return {
+        kind: "nic",
+        name: `${place}`,
+        places: [place],
+        isThrough: (e) => e.includes(place),
+      };
+    });
+    const ends = places.flatMap((place) => machineOf(place) ?? []);
+    if (places.length !== 2 || new Set(ends).size < 2) return nics;
+    const isThrough: Candidate["isThrough"] = (others) => {
+      const machines = new Set(others.map(machineOf));
+      return ends.every((machine) => machines.has(machine));
+    };
+    return [...nics, { kind: "machine-link", name: ends.sort().join("–"), places, isThrough }];
+  });
+  return withWires(candidates, account, where);
 }
 
 /** Machines and leaf switches: the network of all ranks at one of them. */
 export function sitesOf(account: Account, where: readonly Place[]): Device[] {
-  const devices = new Devices(account, where);
-  for (const key of ["machine", "leaf"] as const) {
-    const names = new Set(where.map((place) => place[key]));
-    for (const name of names) {
-      if (name === null || names.size < 2) continue;
-      const under = where.flatMap((each, p) => (each[key] === name ? [p] : []));
+  const candidates = (["machine", "leaf"] as const).flatMap((kind) => {
+    const under = groupBy(where.keys(), (place) => where[place]![kind]);
+    return [...under].flatMap(([name, places]): Candidate[] => {
       // The network of one rank alone is its NIC.
-      if (under.length < 2) continue;
-      devices.add(key, name, under, (ends) => {
-        const inside = ends.filter((end) => where[end]![key] === name).length;
+      if (name === null || under.size < 2 || places.length < 2) return [];
+      const isThrough: Candidate["isThrough"] = (ends) => {
+        const inside = ends.filter((end) => where[end]![kind] === name).length;
         // What leaves a machine goes through its leaf switch, also to another machine below that.
-        return inside > 0 && (key === "leaf" || inside < ends.length);
-      });
-    }
-  }
-  return devices.all;
+        return inside > 0 && (kind === "leaf" || inside < ends.length);
+      };
+      return [{ kind, name, places, isThrough }];
+    });
+  });
+  return withWires(candidates, account, where);
 }
 
 /** A wire whose slowness may be that of something behind it. */

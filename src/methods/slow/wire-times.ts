@@ -2,10 +2,11 @@
  * How long communication takes once everybody is there: the least duration of a collective over its members, of a transfer that of
  * send and receive. Whoever came last waited for nobody, so that what is left is the wire's.
  */
-import { getOrInsert } from "../../base/group-by.ts";
+import { getOrInsert, groupBy } from "../../base/group-by.ts";
 import type { Group } from "../../model/job.ts";
 import type { Blocks } from "./blocks.ts";
 import type { GroupCalls } from "./calls.ts";
+import { peerOf } from "./times.ts";
 
 /** A communicator all of whose members are on record, or two ranks with transfers between them. */
 export interface Wire {
@@ -55,26 +56,17 @@ function* communicators(
       const what = `${ops.names[ops.name[at]!]} ${ops.inputNumel[at]}`;
       counts.set(what, (counts.get(what) ?? 0) + 1);
     }
-    yield {
-      places: [...members],
-      isPair: false,
-      group: id,
-      kind: kindOf(counts, numbers, n),
-      least,
-    };
+    const words = [...counts].map(([what, many]) => `${what}*${Math.round(many / numbers.length)}`);
+    const kind = `${n}: ${words.sort().join()}`;
+    yield { places: [...members], isPair: false, group: id, kind, least };
   }
-}
-
-function kindOf(counts: ReadonlyMap<string, number>, numbers: Float64Array, n: number): string {
-  const words = [...counts].map(([what, count]) => `${what}*${Math.round(count / numbers.length)}`);
-  return `${n}: ${words.sort().join()}`;
 }
 
 /** Of one direction between two ranks, by block. */
 interface Transfers {
-  readonly from: number;
-  readonly to: number;
-  readonly elements: number;
+  /** Places, the lower first. */
+  readonly ends: readonly [number, number];
+  readonly kind: string;
   readonly sentMs: number[][];
   readonly receivedMs: number[][];
 }
@@ -88,43 +80,37 @@ function* pairs(
   const blocks = numbers.length;
   const places = new Map(ranks.map(({ rank }, place) => [rank, place]));
   const directions = new Map<number, Transfers>();
-  for (const [place, { rank, ops, groupIds }] of ranks.entries())
+  for (const [place, one] of ranks.entries())
     for (let k = 0; k < blocks; k++)
       for (let op = from[place * blocks + k]!; op < to[place * blocks + k]!; op++) {
-        if (ops.isP2p[op] === 0 || !(ops.durationMs[op]! >= 0)) continue;
-        const other = groups[groupIds[ops.group[op]!] ?? -1]?.ranks[ops.peer[op]!];
-        const peer = other === undefined || other === rank ? undefined : places.get(other);
-        if (peer === undefined) continue;
-        const isSend = ops.isSend[op] === 1;
-        const [a, b] = isSend ? [place, peer] : [peer, place];
-        const one = getOrInsert(directions, a * ranks.length + b, () => ({
-          from: a,
-          to: b,
-          elements: ops.inputNumel[op]!,
+        const { isP2p, isSend, durationMs, inputNumel } = one.ops;
+        if (isP2p[op] === 0 || !(durationMs[op]! >= 0)) continue;
+        const peer = places.get(peerOf(one, op, groups));
+        if (peer === undefined || peer === place) continue;
+        const [a, b] = isSend[op] === 1 ? [place, peer] : [peer, place];
+        const { sentMs, receivedMs } = getOrInsert(directions, a * ranks.length + b, () => ({
+          ends: [Math.min(a, b), Math.max(a, b)] as const,
+          kind: `${inputNumel[op]} ${roles[a]}>${roles[b]}`,
           sentMs: [],
           receivedMs: [],
         }));
-        const side = isSend ? one.sentMs : one.receivedMs;
-        (side[k] ??= []).push(ops.durationMs[op]!);
+        const side = isSend[op] === 1 ? sentMs : receivedMs;
+        (side[k] ??= []).push(durationMs[op]!);
       }
-  const wires = new Map<string, { one: Omit<Wire, "kind">; kinds: string[] }>();
-  for (const { from: a, to: b, elements, sentMs, receivedMs } of directions.values()) {
-    const ends = [Math.min(a, b), Math.max(a, b)];
-    const wire = getOrInsert(wires, ends.join(), () => ({
-      one: { places: ends, isPair: true, group: -1, least: new Float64Array(blocks) },
-      kinds: [] as string[],
-    }));
-    let count = 0;
-    for (const [k, sent] of sentMs.entries()) {
-      const received = receivedMs[k];
-      // Where one of them cut the block elsewhere, nothing tells which is which.
-      if (!sent || received?.length !== sent.length) continue;
-      count += sent.length;
-      // A slow wire slows all; that both sides wait for somebody else meanwhile, or send at once, comes to single transfers.
-      const fastest = Math.min(...sent.map((ms, i) => Math.min(ms, received[i]!)));
-      wire.one.least[k]! += sent.length * fastest;
-    }
-    wire.kinds.push(`${elements}*${Math.round(count / blocks)} ${roles[a]}>${roles[b]}`);
+  for (const both of groupBy(directions.values(), ({ ends }) => ends.join()).values()) {
+    const least = new Float64Array(blocks);
+    const kinds = both.map(({ kind, sentMs, receivedMs }) => {
+      let count = 0;
+      for (const [k, sent] of sentMs.entries()) {
+        const received = receivedMs[k];
+        // Where one of them cut the block elsewhere, nothing tells which is which.
+        if (!sent || received?.length !== sent.length) continue;
+        count += sent.length;
+        // A slow wire slows all; that both sides wait for somebody else meanwhile, or send at once, comes to single transfers.
+        least[k]! += sent.length * Math.min(...sent, ...received);
+      }
+      return `${kind}*${Math.round(count / blocks)}`;
+    });
+    yield { places: both[0]!.ends, isPair: true, group: -1, kind: kinds.sort().join(), least };
   }
-  for (const { one, kinds } of wires.values()) yield { ...one, kind: kinds.sort().join() };
 }
