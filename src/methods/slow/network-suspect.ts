@@ -58,11 +58,13 @@ export function betweenMachines(
   job: Job,
 ): Pick<Device, "kind" | "name"> | null {
   const machines = machinesOf(ranks, job);
-  if (ranks.length <= 2 || machines.includes(null)) return null;
+  if (ranks.length <= 2) return null;
   if (machines.length === 1) return { kind: "machine", name: machines[0]! };
   return machines.length === 2 ? { kind: "machine-link", name: machines.join("–") } : null;
 }
 
-function machinesOf(ranks: readonly Rank[], job: Job): (string | null)[] {
-  return [...new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? null))].sort();
+/** None where one of them is not known. */
+function machinesOf(ranks: readonly Rank[], job: Job): string[] {
+  const machines = new Set(ranks.map((rank) => job.ranks.get(rank)?.machine ?? null));
+  return machines.has(null) ? [] : ([...machines] as string[]).sort();
 }
