@@ -5,7 +5,9 @@ import type { Accusation, NewFinding } from "../../model/finding.ts";
 import type { Rank } from "../../model/ids.ts";
 import type { Job } from "../../model/job.ts";
 import type { RankOperators } from "../../model/rank-operators.ts";
-import type { RankEvidence } from "./compare.ts";
+import { median } from "../../maths/robust.ts";
+import { row } from "./account.ts";
+import { type Compared, LEAST_LEAD, type RankEvidence } from "./compare.ts";
 import {
   comparedRanks,
   comparedWires,
@@ -26,6 +28,8 @@ const TOLD_APART = 0.55;
 const HARDLY_LATE = 0.05;
 /** Ranks that are this probably slow themselves are not said to wait only. */
 const MAY_BE_SLOW = 0.05;
+/** Blocks that tell whether a rank leads lately. */
+const LATELY = 5;
 /** Other answers that are named beside the likeliest. */
 const LEAST_RIVAL = 0.02;
 const MOST_RIVALS = 5;
@@ -143,7 +147,20 @@ function onlyWaiting({ compared, hypotheses }: Posterior, blamed: readonly numbe
   for (const { kind, places, probability } of hypotheses)
     if (kind === "ranks" || kind === "machine")
       for (const place of places) slow[place]! += probability;
-  return ranks.filter((_, place) => !blamed.includes(place) && slow[place]! < MAY_BE_SLOW);
+  const leads = leadsBeside(compared);
+  return ranks.filter(
+    (_, place) =>
+      !blamed.includes(place) && slow[place]! < MAY_BE_SLOW && !(leads[place]! > LEAST_LEAD),
+  );
+}
+
+/** By place, how far it leads all that it is compared with lately: a second slow rank may hide behind the first. */
+function leadsBeside({ account: { blocks }, series: [first] }: Compared): Float64Array {
+  const { lead, of } = first!;
+  return Float64Array.from(of, (own) => {
+    const lately = Array.from(own, (s) => median(row(lead, s, blocks).slice(-LATELY)));
+    return own.length === 0 ? 0 : Math.min(...lately);
+  });
 }
 
 function judgedOf(

@@ -16,7 +16,7 @@ const FEWEST_AROUND = 3;
 /** Moments that are asked about, spread evenly over longer records. */
 const MOST_MOMENTS = 48;
 /** Slow ranks on record add 10 to 100 % of an iteration; below 4 % nobody looks. */
-const LEAST_LEAD = 0.04;
+export const LEAST_LEAD = 0.04;
 const SLOW = effectOf(LEAST_LEAD, 0.3);
 /** Healthy iterations drift by a tenth, and sometimes far. */
 const PACE_DRIFT = 0.1;

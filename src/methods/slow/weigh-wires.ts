@@ -5,9 +5,9 @@
  */
 import { groupBy } from "../../base/group-by.ts";
 import { median } from "../../maths/robust.ts";
-import { effectOf, logShiftOdds } from "../../maths/shift-odds.ts";
+import { effectOf, logShiftOdds, type Tails } from "../../maths/shift-odds.ts";
 import { othersMedian, type Account } from "./account.ts";
-import { CHANCE_TAILS, chanceBeside } from "./chance.ts";
+import { chanceBeside } from "./chance.ts";
 import { type Compared, overMoments } from "./compare.ts";
 import { shiftsAt } from "./shifts.ts";
 
@@ -15,6 +15,10 @@ import { shiftsAt } from "./shifts.ts";
 const USUAL_CHANCE = 0.2;
 const LEAST_SLOWDOWN = 0.15;
 const SLOW = effectOf(LEAST_SLOWDOWN, 0.7);
+const TAILS: Tails = [
+  [4, 0.5],
+  [16, 0.5],
+];
 /** A wire that costs less of an iteration is nobody's reason. */
 const LEAST_COST = 0.004;
 const NOBODYS = -5;
@@ -70,7 +74,7 @@ export function wireOdds({ account, moments }: Compared, through?: ReadonlySet<n
         const isPlain = through !== undefined || growth < LEAST_SLOWDOWN;
         const chance = isPlain ? usual : chanceBeside(shifts, isOfOneReason, USUAL_CHANCE);
         const scale = Math.sqrt(chance(at).variance + error[w]! ** 2);
-        const log = logShiftOdds(growth, scale, CHANCE_TAILS, SLOW);
+        const log = logShiftOdds(growth, scale, TAILS, SLOW);
         growths[w]![i] = growth;
         // What is hardly longer than usual is no slow wire, however quiet wires are.
         odds[w]![i] = growth < LEAST_SLOWDOWN / 2 ? Math.min(0, log) : log;
