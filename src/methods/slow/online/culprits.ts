@@ -22,20 +22,27 @@ export class Culprits {
   readonly #job: JudgedJob;
   readonly #kinds: readonly Kind[];
   readonly #recent: RecentBlocks;
-  readonly #spikes: Spikes;
+  readonly #spikes: readonly Spikes[];
   #all: Culprit[] = [];
   #nextId = 1;
   /** Nothing that begins in front of this block is weighed: the last fault ended there. */
   #floor = 0;
   /** By kind and item: the same of its own last fault, while another one's lasts. */
   readonly #floors: readonly Map<number, number>[];
+  readonly #spikesSince: readonly Map<number, number>[];
 
-  constructor(job: JudgedJob, kinds: readonly Kind[], recent: RecentBlocks, spikes: Spikes) {
+  constructor(
+    job: JudgedJob,
+    kinds: readonly Kind[],
+    recent: RecentBlocks,
+    spikes: readonly Spikes[],
+  ) {
     this.#job = job;
     this.#kinds = kinds;
     this.#recent = recent;
     this.#spikes = spikes;
     this.#floors = kinds.map(() => new Map<number, number>());
+    this.#spikesSince = kinds.map(() => new Map<number, number>());
   }
 
   get isNobody(): boolean {
@@ -62,11 +69,12 @@ export class Culprits {
       hypothesis.kind === kind ? hypothesis.items : [],
     );
     if (kind === COMMUNICATORS) named.push(...this.#overSlowSenders(culprits));
-    const floors = this.#floors[kind]!;
+    const [floors, spikes] = [this.#floors[kind]!, this.#spikesSince[kind]!];
     return {
       named,
       hasGrown: culprits.some(isLasting),
       floorOf: (item) => Math.max(this.#floor, floors.get(item) ?? 0),
+      spikesSince: (item) => spikes.get(item) ?? 0,
     };
   }
 
@@ -80,7 +88,10 @@ export class Culprits {
       this.#all = this.#all.filter((other) => other !== culprit);
       const first = this.#recent.blocks.find(({ number }) => number >= behind);
       ended.push({ id: culprit.id, untilMs: first?.startMs ?? untilMs, why: "over" });
-      const { kind, items } = culprit.hypothesis;
+      const { kind, items, since } = culprit.hypothesis;
+      for (const item of items)
+        if (isLasting(culprit)) this.#spikes[kind]!.join(item, since, behind);
+        else this.#spikesSince[kind]!.set(item, behind);
       if (!isLasting(culprit) || this.isLasting)
         for (const item of items) this.#floors[kind]!.set(item, behind);
       else {
@@ -99,7 +110,7 @@ export class Culprits {
       const found = new Hypotheses();
       const known = this.known(kind, culprit);
       if (kind === LEADS)
-        addRanks(found, evidence[kind]!, known, (n) => this.#spikes.logHiccups(n, known));
+        addRanks(found, evidence[kind]!, known, (n) => this.#spikes[kind]!.logHiccups(n, known));
       else addWires(found, evidence[kind]!, known, last);
       const { candidates } = found.posterior();
       const own = candidates.find((one) => one.items[0] === items[0]);
@@ -141,7 +152,7 @@ export class Culprits {
     return this.#all
       .map((culprit) => {
         const { since, items, kind } = culprit.hypothesis;
-        const spiking = isLasting(culprit) ? null : this.#spikes.blocksOf(items[0]!);
+        const spiking = isLasting(culprit) ? null : this.#spikes[kind]!.blocksOf(items[0]!);
         const slow = blocks.filter(
           ({ number }) => number >= since && (spiking === null || spiking.has(number)),
         );
@@ -167,7 +178,7 @@ export class Culprits {
   #endOf(culprit: Culprit): number | null {
     const { kind, items, since } = culprit.hypothesis;
     if (isLasting(culprit)) return endOf(culprit, this.#recent.blocks, this.#kinds[kind]!);
-    const { isOver, number } = this.#spikes.endOf(items[0]!, since);
+    const { isOver, number } = this.#spikes[kind]!.endOf(items[0]!, since);
     return isOver ? number : null;
   }
 

@@ -5,7 +5,7 @@
 import { getOrInsert } from "../../../base/group-by.ts";
 import type { Evidence } from "./evidence.ts";
 import type { KeptBlock } from "./kept-block.ts";
-import { LEADS } from "./kinds.ts";
+import type { Kind } from "./kinds.ts";
 import type { SpikeEvidence } from "./spikes.ts";
 
 /** A rank becomes slow once in so long: a month. */
@@ -13,7 +13,7 @@ const RANK_FAULT_MS = 720 * 3.6e6;
 /** Of ranks that become slow, how many do together with another one. */
 const ANOTHER = 0.05;
 /** Of ranks that become slow, how many are so now and then. */
-const SPIKING = 0.1;
+const SPIKING = 0.3;
 /** Evidence counts so many times: fitted on recorded jobs. */
 export const TEMPER = 1.5;
 /** Of those that stand out most so many are tried as two that became slow together. */
@@ -101,8 +101,9 @@ export interface Known {
   readonly named: readonly number[];
   /** That iterations grew is told by the first fault: a second one need not make them longer. */
   readonly hasGrown: boolean;
-  /** Number of the block with which an item's last fault ended. */
+  /** Number of the block with which an item's last fault ended; and the last one that came now and then. */
   floorOf(this: void, item: number): number;
+  spikesSince(this: void, item: number): number;
 }
 
 /** Wires that are slow since some block, for one reason. */
@@ -229,24 +230,33 @@ function keepLargest(top: number[], place: number, shifts: Float32Array): void {
   if (top.length > TRIED) top.pop();
 }
 
-/** Ranks that are slow now and then; the job's first rank has duties that look like it: it evaluates, it saves. */
+/** What is slow now and then; the job's first rank has duties that look like it: it evaluates, it saves. */
 export function addSpikes(
   to: Hypotheses,
-  { log, since }: SpikeEvidence,
+  kind: Kind,
+  index: number,
+  found: readonly SpikeEvidence[],
   last: KeptBlock,
   firstPlace: number,
 ): void {
-  const rate = logRate(last.block.lengthMs) + Math.log(SPIKING);
-  for (const [place, odds] of log) {
+  const rate = logRate(last.block.lengthMs) + Math.log(SPIKING) + kind.logPrior;
+  const add = ({ place, beside, log, since }: SpikeEvidence): void =>
     to.add({
-      type: "rank",
+      type: kind.type,
       shape: "now-and-then",
-      kind: LEADS,
-      items: [place],
+      kind: index,
+      items: [place, ...beside],
       isOne: true,
-      since: since.get(place)!,
-      log: rate + odds,
+      since,
+      log: rate + log,
     });
-    if (place === firstPlace) to.addHarmless(rate + odds);
+  if (kind.type === "wire") {
+    // What spikes together has one reason.
+    if (found.length > 0) add(found.reduce((a, b) => (b.log > a.log ? b : a)));
+    return;
+  }
+  for (const one of found) {
+    add(one);
+    if (one.place === firstPlace) to.addHarmless(rate + one.log);
   }
 }

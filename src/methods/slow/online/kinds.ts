@@ -29,6 +29,8 @@ export interface Kind {
   readonly usualChance: number;
   /** What faults add to a distance: less than the least nobody looks for. */
   readonly effect: Effect;
+  /** A single block that is so far away is a spike. */
+  readonly spike: number;
   /** How much rarer than slow ranks they are. */
   readonly logPrior: number;
   /** Whether a growth costs the job anything. */
@@ -48,6 +50,7 @@ function leads(job: JudgedJob): Kind {
     placesOf: (place) => [place],
     usualChance: 0.02,
     effect: effectOf(0.04, 0.3),
+    spike: 0.1,
     logPrior: 0,
   };
 }
@@ -62,6 +65,7 @@ function senders(job: JudgedJob): Kind {
     placesOf: (place) => [place],
     usualChance: 0.05,
     effect: effectOf(0.1, 0.3),
+    spike: 0.3,
     logPrior: Math.log(WIRES),
   };
 }
@@ -82,6 +86,7 @@ function communicators({ ranks, groups }: JudgedJob): Kind {
     placesOf: (group) => groups[group]!.places,
     usualChance: 0.2,
     effect: effectOf(0.15, 0.7),
+    spike: 0.7,
     logPrior: Math.log((WIRES * ranks.length * Math.min(1, many / MANY_WIRES) ** 2) / many),
     isFelt: ({ wireMs, wireCount, lengthMs }, group, growth) =>
       (wireMs[group]! * wireCount[group]! * (1 - Math.exp(-growth))) / lengthMs > LEAST_COST,

@@ -74,7 +74,8 @@ export class OnlineJudge {
   /** By kind. */
   readonly #past: readonly PastShifts[];
   readonly #commonPace = new CommonPace();
-  readonly #spikes: Spikes;
+  /** By kind. */
+  readonly #spikes: readonly Spikes[];
   readonly #culprits: Culprits;
   #state: LiveJudgement["state"] = "learning";
   #untilMs = 0;
@@ -85,7 +86,7 @@ export class OnlineJudge {
     this.#machines = machinesOf(job.machineOf);
     this.#recent = new RecentBlocks(this.#kinds);
     this.#past = this.#kinds.map(() => new PastShifts());
-    this.#spikes = new Spikes(this.#kinds[LEADS]!.references);
+    this.#spikes = this.#kinds.map((kind) => new Spikes(kind));
     this.#culprits = new Culprits(job, this.#kinds, this.#recent, this.#spikes);
   }
 
@@ -104,8 +105,9 @@ export class OnlineJudge {
     const ended = this.#culprits.end(this.#untilMs);
     const windows = this.#recent.windows(this.#culprits.floor);
     const { usual } = this.#recent;
-    const known = this.#culprits.known(LEADS);
-    if (usual !== null) this.#spikes.add(last.number, last.apart[LEADS]!, usual[LEADS]!, known);
+    if (usual !== null)
+      for (const [k, spikes] of this.#spikes.entries())
+        spikes.add(last, last.apart[k]!, usual[k]!, this.#culprits.known(k));
     if (windows.length > 0) ended.push(...this.#weigh(last, windows));
     else if (this.#recent.isWarm) this.#recent.trustFrom(last.number);
     const isKnown = windows.length > 0 || this.#state !== "learning";
@@ -138,17 +140,20 @@ export class OnlineJudge {
 
   /** Who else is slow. */
   #posterior(evidence: readonly Evidence[], last: KeptBlock): Posterior {
-    const found = new Hypotheses();
+    const to = new Hypotheses();
     const culprits = this.#culprits;
     const known = culprits.known(LEADS);
-    addRanks(found, evidence[LEADS]!, known, (blocks) => this.#spikes.logHiccups(blocks, known));
+    addRanks(to, evidence[LEADS]!, known, (n) => this.#spikes[LEADS]!.logHiccups(n, known));
     for (const one of evidence)
-      if (one.index !== LEADS) addWires(found, one, culprits.known(one.index), last);
-    addMachines(found, evidence[LEADS]!, this.#machines, known);
+      if (one.index !== LEADS) addWires(to, one, culprits.known(one.index), last);
+    addMachines(to, evidence[LEADS]!, this.#machines, known);
     // Beside a slow rank others lead now and then, too.
-    if (this.#spikes.isNew && !culprits.isLasting)
-      addSpikes(found, this.#spikes.weigh(known), last, this.#first);
-    return found.posterior();
+    for (const [k, spikes] of this.#spikes.entries())
+      if (spikes.isNew && !culprits.isLasting) {
+        const found = spikes.weigh(culprits.known(k));
+        addSpikes(to, this.#kinds[k]!, k, found, last, this.#first);
+      }
+    return to.posterior();
   }
 
   /** What this block shows is usual, unless something may have begun. */

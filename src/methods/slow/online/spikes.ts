@@ -1,14 +1,15 @@
 /**
- * Slow now and then: single blocks in which a rank leads everybody it is compared with by far more than usual. Hiccups come to ranks
- * at random; a fault comes back to one.
+ * Slow now and then: single blocks in which a rank, or a wire, is far from everybody it is compared with. Hiccups come to ranks at
+ * random; a fault comes back to one.
  */
 import { logCountOdds } from "../../../maths/shift-odds.ts";
+import { getOrInsert } from "../../../base/group-by.ts";
 import type { Usual } from "./baseline.ts";
 import type { Known } from "./hypotheses.ts";
-import type { References } from "./references.ts";
+import type { KeptBlock } from "./kept-block.ts";
+import type { Kind } from "./kinds.ts";
 
-/** A spike: so much of a block, and so many deviations. */
-const SPIKE = 0.2;
+/** A spike is far away by so many deviations, too. */
 const SPIKE_SIGMAS = 6;
 /** In what share of the blocks a rank that has spikes has them. */
 const SPIKES_USUAL = 0.15;
@@ -22,24 +23,30 @@ const UNSEEN_BLOCKS = 2000;
 const GUARD_BLOCKS = 10;
 /** A hiccup falls into so many blocks in a row. */
 const HICCUP_BLOCKS = 2;
+/** Operators end so much more seldom in a block that a wire makes longer. */
+const SLOWER = 0.9;
+/** Wires of which so large a part of the spikes comes in the same blocks have one reason. */
+const TOGETHER = 0.5;
 /** Over when none came for so many usual intervals, and so many blocks at least. */
 const SILENT_INTERVALS = 5;
 const SILENT_BLOCKS = 10;
 
 interface Spiking {
   readonly number: number;
-  readonly places: ReadonlySet<number>;
+  readonly places: Set<number>;
 }
 
 export interface SpikeEvidence {
-  /** Log odds; only of places that spiked. */
-  readonly log: ReadonlyMap<number, number>;
+  readonly place: number;
+  /** Wires that spike with it. */
+  readonly beside: readonly number[];
+  readonly log: number;
   /** Number of the block with the first of those spikes. */
-  readonly since: ReadonlyMap<number, number>;
+  readonly since: number;
 }
 
 export class Spikes {
-  readonly #references: References;
+  readonly #kind: Kind;
   readonly #ranks: number;
   /** What is older than the last blocks, and fades: blocks of single ranks, and spikes in them that were no fault's. */
   #pastBlocks = 0;
@@ -47,16 +54,19 @@ export class Spikes {
   /** The last usable blocks, oldest first. */
   readonly #blocks: Spiking[] = [];
 
-  constructor(references: References) {
-    this.#references = references;
-    this.#ranks = references.first.length - 1;
+  constructor(kind: Kind) {
+    this.#kind = kind;
+    this.#ranks = kind.references.first.length - 1;
   }
 
-  add(number: number, apart: Float32Array, usual: Usual, known: Known): void {
+  add({ number, pace }: KeptBlock, apart: Float32Array, usual: Usual, known: Known): void {
     const places = new Set<number>();
-    const { first } = this.#references;
-    for (let place = 0; place + 1 < first.length; place++)
-      if (isSpike(apart, usual, first[place]!, first[place + 1]!)) places.add(place);
+    const { type, spike, references } = this.#kind;
+    const { first } = references;
+    // Sends that take longer for once, and hold nobody up, are nobody's reason.
+    const isFelt = type === "rank" || pace < SLOWER * usual.pace;
+    for (let place = 0; isFelt && place + 1 < first.length; place++)
+      if (isSpike(apart, usual, spike, first[place]!, first[place + 1]!)) places.add(place);
     this.#blocks.push({ number, places });
     if (this.#blocks.length <= LONGEST_SPAN) return;
     const faded = 1 - 1 / REMEMBERED_BLOCKS;
@@ -79,14 +89,14 @@ export class Spikes {
     return Math.ceil(blocks / HICCUP_BLOCKS) * Math.log(rate);
   }
 
-  weigh(known: Known): SpikeEvidence {
-    const log = new Map<number, number>();
-    const since = new Map<number, number>();
+  /** Of those that spiked. */
+  weigh(known: Known): SpikeEvidence[] {
+    const best = new Map<number, SpikeEvidence>();
     const begun = this.#blocks.map((_, k) => this.#begun(k, known));
     for (const span of SPANS) {
       const from = Math.max(0, begun.length - span);
-      const counts = new Map<number, number>();
-      const firsts = new Map<number, number>();
+      /** By place: the blocks with which its spikes begin. */
+      const runs = new Map<number, number[]>();
       let [total, older] = [0, 0];
       for (const [k, places] of begun.entries())
         for (const place of places) {
@@ -94,32 +104,43 @@ export class Spikes {
             older++;
             continue;
           }
-          counts.set(place, (counts.get(place) ?? 0) + 1);
-          if (!firsts.has(place)) firsts.set(place, this.#blocks[k]!.number);
+          getOrInsert(runs, place, () => []).push(k);
           total++;
         }
       const blocks = begun.length - from;
-      // All that others showed in this span, and everybody before it, in ranks over so many blocks.
-      const shown = this.#ranks - 1 + (from * this.#ranks + this.#pastBlocks) / blocks;
-      for (const [place, count] of counts) {
-        const others = total - count + older + this.#pastSpikes;
-        const odds = logCountOdds(count, others, shown, SPIKES_USUAL * blocks);
-        if (odds <= (log.get(place) ?? -Infinity)) continue;
-        log.set(place, odds);
-        since.set(place, firsts.get(place)!);
+      for (const [place, own] of runs) {
+        const beside = this.#kind.type === "wire" ? besides(place, own, runs) : [];
+        const together = beside.reduce((sum, other) => sum + runs.get(other)!.length, own.length);
+        // All that others showed in this span, and everybody before it, in ranks over so many blocks.
+        const others = this.#ranks - 1 - beside.length;
+        const shown = Math.max(1, others) + (from * this.#ranks + this.#pastBlocks) / blocks;
+        const seen = total - together + older + this.#pastSpikes;
+        const log = logCountOdds(own.length, seen, shown, SPIKES_USUAL * blocks);
+        if (log <= (best.get(place)?.log ?? -Infinity)) continue;
+        best.set(place, { place, beside, log, since: this.#blocks[own[0]!]!.number });
       }
       if (from === 0) break;
     }
-    return { log, since };
+    return [...best.values()];
   }
 
   /** Whose spikes begin with a block; blocks in a row are one spike: what lasts is another question. Those of known faults are left out. */
-  #begun(k: number, { named, floorOf }: Known): readonly number[] {
+  #begun(k: number, { named, spikesSince }: Known): readonly number[] {
     const { number, places } = this.#blocks[k]!;
     const before = this.#blocks[k - 1]?.places;
     return [...places].filter(
-      (place) => !before?.has(place) && !named.includes(place) && number >= floorOf(place),
+      (place) => !before?.has(place) && !named.includes(place) && number >= spikesSince(place),
     );
+  }
+
+  /** A stretch in which it was slow all the time is one spike. */
+  join(place: number, from: number, to: number): void {
+    let isFirst = true;
+    for (const { number, places } of this.#blocks)
+      if (number >= from && number < to && places.has(place)) {
+        if (!isFirst) places.delete(place);
+        isFirst = false;
+      }
   }
 
   /** Numbers of the blocks in which it spiked. */
@@ -144,12 +165,31 @@ export class Spikes {
   }
 }
 
-function isSpike(apart: Float32Array, usual: Usual, from: number, to: number): boolean {
+/** Whose spikes come with those of a place, or hold them. */
+function besides(
+  place: number,
+  own: readonly number[],
+  runs: ReadonlyMap<number, readonly number[]>,
+): number[] {
+  return [...runs.keys()].filter((other) => {
+    const theirs = runs.get(other)!;
+    const common = theirs.filter((k) => own.includes(k)).length;
+    return other !== place && common > TOGETHER * Math.max(own.length, theirs.length);
+  });
+}
+
+function isSpike(
+  apart: Float32Array,
+  usual: Usual,
+  spike: number,
+  from: number,
+  to: number,
+): boolean {
   let isKnown = false;
   for (let s = from; s < to; s++) {
     const beyond = apart[s]! - usual.level[s]!;
     if (Number.isNaN(beyond)) continue;
-    if (!(beyond > Math.max(SPIKE, SPIKE_SIGMAS * usual.sigma[s]!))) return false;
+    if (!(beyond > Math.max(spike, SPIKE_SIGMAS * usual.sigma[s]!))) return false;
     isKnown = true;
   }
   return isKnown;
