@@ -28,7 +28,6 @@ it("names a slow GPU and a slow loader of a Transformers job that has the plug-i
   ]);
   expect(accused).toEqual([
     ["resolved", "6 gpu-slow"],
-    // Whether it waits for its GPU or its loader half seconds do not tell.
-    ["resolved", "2 gpu-slow", "2 cpu-stall"],
+    ["resolved", "2 cpu-stall"],
   ]);
 });

@@ -34,18 +34,22 @@ export interface Blocks {
 /** null where nothing can be compared. */
 export function blocksOf(all: readonly RankOperators[], last = Infinity): Blocks | null {
   if (all.length < 2) return null;
-  const { ranks, numbers } = commonIterations(all, last);
-  if (numbers.length >= FEWEST_ITERATIONS) return ofIterations(ranks, numbers);
+  // Of a short record the first ones are better than none.
+  for (let left = WARM_UP_ITERATIONS; left >= 0; left--) {
+    const { ranks, numbers } = commonIterations(all, left, last);
+    if (numbers.length >= FEWEST_ITERATIONS) return ofIterations(ranks, numbers);
+  }
   return last < Infinity ? null : stretchesOf(all);
 }
 
 function commonIterations(
   all: readonly RankOperators[],
+  leftOut: number,
   last: number,
 ): Pick<Blocks, "ranks" | "numbers"> {
   const held = new Map<number, number>();
   const sets = all.map(
-    ({ iteration }) => new Set(iteration.filter((n) => n > WARM_UP_ITERATIONS && n <= last)),
+    ({ iteration }) => new Set(iteration.filter((n) => n > leftOut && n <= last)),
   );
   for (const own of sets) for (const number of own) held.set(number, (held.get(number) ?? 0) + 1);
   const heldBy = (fewest: number): Float64Array =>

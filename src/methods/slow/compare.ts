@@ -11,8 +11,12 @@ import { lastingLevel } from "./levels.ts";
 import { type Shifts, shiftsAt } from "./shifts.ts";
 import { spikesOf, SPIKING } from "./spikes.ts";
 
-/** Fewest blocks in front of a moment and behind it: fewer follow one hiccup, and what lasts less is no lasting fault. */
+/**
+ * Fewest blocks in front of a moment and behind it: fewer follow one hiccup, and what lasts less is no lasting fault. Of records that
+ * are too short for that, as many as leave a moment in the middle.
+ */
 const FEWEST_AROUND = 3;
+const FEWEST_OF_FEW = 2;
 /** Moments that are asked about, spread evenly over longer records. */
 const MOST_MOMENTS = 48;
 /** Slow ranks on record add 10 to 100 % of an iteration; below 4 % nobody looks. */
@@ -109,10 +113,11 @@ function notBack(
 
 /** 0 first, then ascending. */
 function momentsOf(blocks: number): Int32Array {
-  const many = Math.max(0, blocks - 2 * FEWEST_AROUND + 1);
+  const around = Math.min(FEWEST_AROUND, Math.max(FEWEST_OF_FEW, blocks >> 1));
+  const many = Math.max(0, blocks - 2 * around + 1);
   const asked = Math.min(MOST_MOMENTS, many);
   const step = (many - 1) / Math.max(1, asked - 1);
-  const later = Array.from({ length: asked }, (_, i) => FEWEST_AROUND + Math.round(i * step));
+  const later = Array.from({ length: asked }, (_, i) => around + Math.round(i * step));
   return Int32Array.of(0, ...later);
 }
 

@@ -196,8 +196,22 @@ function machines(
       // All of them are slow only if the one that shows it least does: partners of one slow rank lead others a little, too.
       const least = Math.min(...members.map(({ lastingLead }) => lastingLead));
       const prior = MACHINE / byMachine.size;
-      return { ...together(members, own.length * least, prior), kind: "machine" as const };
+      // Who shares a group with a slow rank leads everybody elsewhere because of it: those speak once.
+      const witnesses = apartIn(own, compared.account.groups);
+      return { ...together(members, witnesses * least, prior), kind: "machine" as const };
     });
+}
+
+/** How many of these ranks there are that share no group, but for those that go beyond them. */
+function apartIn(own: readonly number[], groups: Account["groups"]): number {
+  const inside = groups.filter(({ places }) => places.every((place) => own.includes(place)));
+  const kept: number[] = [];
+  for (const place of own) {
+    const isBeside = (other: number): boolean =>
+      inside.some(({ places }) => places.includes(place) && places.includes(other));
+    if (!kept.some(isBeside)) kept.push(place);
+  }
+  return kept.length;
 }
 
 function network(compared: Compared, where: readonly Place[]): Weighed[] {

@@ -18,6 +18,9 @@ const MOST_RANKS_STOPPED = 256;
 const PLAIN_LEAD = 0.15;
 const PLAINLY = 0.5;
 
+/** Stretches of time cut iterations anywhere: that nobody stands out in them says little. */
+const MOST_OF_STRETCHES = 0.6;
+
 export const slowJudge: Method = {
   id: "slow/judge",
   applies: (job) => {
@@ -91,12 +94,12 @@ function nobody(
   const alike = hypotheses.find(({ kind }) => kind === "all")?.probability ?? 0;
   const { file } = operators.values().next().value!;
   return {
-    says: `no rank keeps the others waiting: over ${count(account.blocks, account.areIterations ? "iteration" : "stretch")} all ${count(account.ranks.length, "rank")} spend about the same time in communication`,
+    says: `no rank keeps the others waiting: over ${count(account.blocks, account.areIterations ? "iteration" : "equal part")} all ${count(account.ranks.length, "rank")} spend about the same time in communication`,
     weight: 0.2,
     at: [{ file }],
     data: {
       fact: "even-ranks",
-      probability: Math.min(1, healthy + alike),
+      probability: Math.min(account.areIterations ? 1 : MOST_OF_STRETCHES, healthy + alike),
       evenRanks: account.ranks.length,
       comparedIterations: account.blocks,
     },
