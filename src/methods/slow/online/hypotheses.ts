@@ -130,15 +130,22 @@ export function addRanks(
     }
     addPairs(to, evidence, w, known, open);
   }
-  for (const all of alone.values()) {
-    const best = all.reduce((a, b) => (b.log > a.log ? b : a));
-    const longest = all.findLast(({ log }) => log > best.log - NEARLY)!;
-    to.addHarmless(best.log - best.rate + logHiccups(longest.blocks));
-  }
+  for (const all of alone.values()) addHiccups(to, all, logHiccups);
+}
+
+/** What lasts may be hiccups alone. `all`: of the shortest window first. */
+export function addHiccups(
+  to: Hypotheses,
+  all: readonly Since[],
+  logHiccups: (blocks: number) => number,
+): void {
+  const best = all.reduce((a, b) => (b.log > a.log ? b : a));
+  const longest = all.findLast(({ log }) => log > best.log - NEARLY)!;
+  to.addHarmless(best.log - best.rate + logHiccups(longest.blocks));
 }
 
 /** Slow since the beginning of a window of so many blocks: how likely that is, its rate included. */
-interface Since {
+export interface Since {
   readonly blocks: number;
   readonly log: number;
   readonly rate: number;

@@ -1,6 +1,14 @@
 /** A machine whose ranks are all slow together: each leads everybody elsewhere, and hardly one another. */
+import { getOrInsert } from "../../../base/group-by.ts";
 import type { Evidence } from "./evidence.ts";
-import { type Hypotheses, type Known, logRate, TEMPER } from "./hypotheses.ts";
+import {
+  addHiccups,
+  type Hypotheses,
+  type Known,
+  logRate,
+  type Since,
+  TEMPER,
+} from "./hypotheses.ts";
 import { LEADS } from "./kinds.ts";
 
 /** Of faults of a rank, how many are its machine's. */
@@ -41,9 +49,11 @@ export function addMachines(
   evidence: Evidence,
   machines: readonly (readonly number[])[],
   { named, hasGrown, floorOf }: Known,
+  logHiccups: (blocks: number, ranks: number) => number,
 ): void {
   if (machines.length === 0) return;
-  for (const [w, { from, spanMs }] of evidence.windows.entries()) {
+  const since = new Map<number, Since[]>();
+  for (const [w, { from, spanMs, blocks }] of evidence.windows.entries()) {
     const leads = machines.map((places) => leadOf(evidence, w, places));
     let squares = 0;
     for (const { lead } of leads) if (lead > 0) squares += lead * lead;
@@ -59,7 +69,8 @@ export function addMachines(
       const others = squares - lead * lead;
       const log = evidence.ofMany(w, place, lead, others, machines.length - 1);
       if (log === -Infinity) continue;
-      const pace = hasGrown ? 0 : evidence.pace(w);
+      const odds = TEMPER * (log + (hasGrown ? 0 : evidence.pace(w)));
+      const rate = logRate(spanMs * places.length) + Math.log(MACHINES);
       to.add({
         type: "machine",
         shape: "lasting",
@@ -67,10 +78,14 @@ export function addMachines(
         items: places,
         isOne: true,
         since: from.number,
-        log: logRate(spanMs * places.length) + Math.log(MACHINES) + TEMPER * (log + pace),
+        log: rate + odds,
       });
+      getOrInsert(since, machine, () => []).push({ blocks, log: rate + odds, rate });
     }
   }
+  // Who is held up for once holds up the ranks that work with it.
+  for (const [machine, all] of since)
+    addHiccups(to, all, (blocks) => logHiccups(blocks, machines[machine]!.length));
 }
 
 const NOBODY = { lead: NaN, place: -1 };

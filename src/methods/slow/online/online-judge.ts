@@ -143,10 +143,12 @@ export class OnlineJudge {
     const to = new Hypotheses();
     const culprits = this.#culprits;
     const known = culprits.known(LEADS);
-    addRanks(to, evidence[LEADS]!, known, (n) => this.#spikes[LEADS]!.logHiccups(n, known));
+    const logHiccups = (blocks: number, ranks = 1): number =>
+      this.#spikes[LEADS]!.logHiccups(blocks, known, ranks);
+    addRanks(to, evidence[LEADS]!, known, logHiccups);
     for (const one of evidence)
       if (one.index !== LEADS) addWires(to, one, culprits.known(one.index), last);
-    addMachines(to, evidence[LEADS]!, this.#machines, known);
+    addMachines(to, evidence[LEADS]!, this.#machines, known, logHiccups);
     // Beside a slow rank others lead now and then, too.
     for (const [k, spikes] of this.#spikes.entries())
       if (spikes.isNew && !culprits.isLasting) {

@@ -80,13 +80,13 @@ export class Spikes {
     return (this.#blocks.at(-1)?.places.size ?? 0) > 0;
   }
 
-  /** Log of how probable it is that hiccups alone hold up a rank for so many blocks in a row. */
-  logHiccups(blocks: number, known: Known): number {
+  /** Log of how probable it is that hiccups alone hold up a rank, or one of some, for so many blocks in a row. */
+  logHiccups(blocks: number, known: Known, ranks = 1): number {
     const seen = Math.max(0, this.#blocks.length - GUARD_BLOCKS);
     let spikes = 0.5 + this.#pastSpikes;
     for (let k = 0; k < seen; k++) spikes += this.#begun(k, known).length;
-    const rate = spikes / (UNSEEN_BLOCKS + this.#pastBlocks + seen * this.#ranks);
-    return Math.ceil(blocks / HICCUP_BLOCKS) * Math.log(rate);
+    const rate = (ranks * spikes) / (UNSEEN_BLOCKS + this.#pastBlocks + seen * this.#ranks);
+    return Math.ceil(blocks / HICCUP_BLOCKS) * Math.log(Math.min(1, rate));
   }
 
   /** Of those that spiked. */
