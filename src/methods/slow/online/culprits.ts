@@ -110,7 +110,7 @@ export class Culprits {
       const found = new Hypotheses();
       const known = this.known(kind, culprit);
       if (kind === LEADS)
-        addRanks(found, evidence[kind]!, known, (n) => this.#spikes[kind]!.logHiccups(n, known));
+        addRanks(found, evidence[kind]!, known, this.#spikes[kind]!.hiccups(known));
       else addWires(found, evidence[kind]!, known, last);
       const { candidates } = found.posterior();
       const own = candidates.find((one) => one.items[0] === items[0]);

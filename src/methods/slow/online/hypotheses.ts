@@ -6,7 +6,7 @@ import { getOrInsert } from "../../../base/group-by.ts";
 import type { Evidence } from "./evidence.ts";
 import type { KeptBlock } from "./kept-block.ts";
 import type { Kind } from "./kinds.ts";
-import type { SpikeEvidence } from "./spikes.ts";
+import type { LogHiccups, SpikeEvidence } from "./spikes.ts";
 
 /** A rank becomes slow once in so long: a month. */
 const RANK_FAULT_MS = 720 * 3.6e6;
@@ -116,7 +116,7 @@ export function addRanks(
   to: Hypotheses,
   evidence: Evidence,
   known: Known,
-  logHiccups: (blocks: number) => number,
+  logHiccups: LogHiccups,
 ): void {
   /** By rank: its hypotheses, of the shortest window first. */
   const alone = new Map<number, Since[]>();
@@ -130,18 +130,19 @@ export function addRanks(
     }
     addPairs(to, evidence, w, known, open);
   }
-  for (const all of alone.values()) addHiccups(to, all, logHiccups);
+  for (const all of alone.values()) addHiccups(to, all, logHiccups, 1);
 }
 
-/** What lasts may be hiccups alone. `all`: of the shortest window first. */
+/** What lasts may be hiccups of one of these ranks. `all`: of the shortest window first. */
 export function addHiccups(
   to: Hypotheses,
   all: readonly Since[],
-  logHiccups: (blocks: number) => number,
+  logHiccups: LogHiccups,
+  ranks: number,
 ): void {
   const best = all.reduce((a, b) => (b.log > a.log ? b : a));
   const longest = all.findLast(({ log }) => log > best.log - NEARLY)!;
-  to.addHarmless(best.log - best.rate + logHiccups(longest.blocks));
+  to.addHarmless(best.log - best.rate + logHiccups(longest.blocks, ranks));
 }
 
 /** Slow since the beginning of a window of so many blocks: how likely that is, its rate included. */
@@ -188,11 +189,13 @@ function addWiresSince(
 ): void {
   const { kind } = evidence;
   const shifts = evidence.shifts[w]!;
-  const open = openItems(evidence, w, known).sort((a, b) => shifts[b]! - shifts[a]!);
-  const [top] = open;
-  if (top === undefined || !(kind.isFelt?.(last.block, top, shifts[top]!) ?? true)) return;
+  const open = openItems(evidence, w, known);
+  if (open.length === 0) return;
+  const top = open.reduce((a, b) => (shifts[b]! > shifts[a]! ? b : a));
+  if (!(kind.isFelt?.(last.block, top, shifts[top]!) ?? true)) return;
   const items = open.filter((item) => shifts[item]! > SAME_REASON * shifts[top]!);
   if (2 * items.length > shifts.length) return;
+  items.sort((a, b) => shifts[b]! - shifts[a]!);
   const log = evidence.apart(w, top, [...known.named, ...items]);
   to.add({ ...lasting(evidence, w, known, items, log), isOne: true });
 }

@@ -10,6 +10,7 @@ import {
   TEMPER,
 } from "./hypotheses.ts";
 import { LEADS } from "./kinds.ts";
+import type { LogHiccups } from "./spikes.ts";
 
 /** Of faults of a rank, how many are its machine's. */
 const MACHINES = 0.1;
@@ -49,7 +50,7 @@ export function addMachines(
   evidence: Evidence,
   machines: readonly (readonly number[])[],
   { named, hasGrown, floorOf }: Known,
-  logHiccups: (blocks: number, ranks: number) => number,
+  logHiccups: LogHiccups,
 ): void {
   if (machines.length === 0) return;
   const since = new Map<number, Since[]>();
@@ -84,8 +85,7 @@ export function addMachines(
     }
   }
   // Who is held up for once holds up the ranks that work with it.
-  for (const [machine, all] of since)
-    addHiccups(to, all, (blocks) => logHiccups(blocks, machines[machine]!.length));
+  for (const [machine, all] of since) addHiccups(to, all, logHiccups, machines[machine]!.length);
 }
 
 const NOBODY = { lead: NaN, place: -1 };

@@ -143,8 +143,7 @@ export class OnlineJudge {
     const to = new Hypotheses();
     const culprits = this.#culprits;
     const known = culprits.known(LEADS);
-    const logHiccups = (blocks: number, ranks = 1): number =>
-      this.#spikes[LEADS]!.logHiccups(blocks, known, ranks);
+    const logHiccups = this.#spikes[LEADS]!.hiccups(known);
     addRanks(to, evidence[LEADS]!, known, logHiccups);
     for (const one of evidence)
       if (one.index !== LEADS) addWires(to, one, culprits.known(one.index), last);

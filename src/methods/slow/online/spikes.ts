@@ -31,6 +31,8 @@ const TOGETHER = 0.5;
 const SILENT_INTERVALS = 5;
 const SILENT_BLOCKS = 10;
 
+export type LogHiccups = (blocks: number, ranks: number) => number;
+
 interface Spiking {
   readonly number: number;
   readonly places: Set<number>;
@@ -81,12 +83,13 @@ export class Spikes {
   }
 
   /** Log of how probable it is that hiccups alone hold up a rank, or one of some, for so many blocks in a row. */
-  logHiccups(blocks: number, known: Known, ranks = 1): number {
+  hiccups(known: Known): LogHiccups {
     const seen = Math.max(0, this.#blocks.length - GUARD_BLOCKS);
     let spikes = 0.5 + this.#pastSpikes;
     for (let k = 0; k < seen; k++) spikes += this.#begun(k, known).length;
-    const rate = (ranks * spikes) / (UNSEEN_BLOCKS + this.#pastBlocks + seen * this.#ranks);
-    return Math.ceil(blocks / HICCUP_BLOCKS) * Math.log(Math.min(1, rate));
+    const rate = spikes / (UNSEEN_BLOCKS + this.#pastBlocks + seen * this.#ranks);
+    return (blocks, ranks) =>
+      Math.ceil(blocks / HICCUP_BLOCKS) * Math.log(Math.min(1, ranks * rate));
   }
 
   /** Of those that spiked. */
