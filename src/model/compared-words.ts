@@ -12,7 +12,10 @@ export function leadWords(ranks: readonly Rank[], compared: Compared): string {
   const [before, since] = leadMs;
   const others = compared.ranks.filter(({ rank }) => !ranks.includes(rank)).length;
   const count = others < ARE_ALL ? `${thousands(others)} others` : "others";
-  const than = others === 1 ? `its peer in ${group}` : `the ${count} of ${group}`;
+  const than =
+    others === 1
+      ? `${ranks.length === 1 ? "its" : "their"} peer in ${group}`
+      : `the ${count} of ${group}`;
   const who = `${rankWords(ranks)} ${ranks.length === 1 ? "waits" : "wait"}`;
   const past = before === null ? "" : ` (before: ${moreOrLess(before, chanceMs)})`;
   return `${who} ${durationWords(since)} less in each iteration than ${than}${past}; by chance such leads are ${durationWords(chanceMs)}`;
